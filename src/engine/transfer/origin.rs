@@ -5,9 +5,9 @@ use crate::engine::context::request::{Get, Marks, Message, Put, Rmw};
 use crate::engine::context::{Core, Held};
 use crate::engine::plan::{Means, Operation, OperationKind, Peer, Way, plan};
 use crate::engine::transfer::send::{
-    completion, finish, not_sent, reachable, send, send_request, started, stream,
+    completion, finish, reachable, requested, send, send_request, started, stream,
 };
-use crate::engine::transfer::{direct, loopback, one_sided, packets, parts, registration};
+use crate::engine::transfer::{direct, loopback, one_sided, packets, parts};
 use crate::error::Result;
 use crate::memory::word;
 use crate::proto::content::Content;
@@ -189,13 +189,7 @@ unsafe fn offer(held: &mut Held<'_>, message: &Message) -> Option<Result<()>> {
     let body = Body { header: message.header, data: &Content::EMPTY };
     // SAFETY: the header is the caller's promise; parked, it is copied.
     let sent = unsafe { send(held, tgt, &head, body, true, SendDone::nothing(tgt)) };
-    if matches!(sent, Sent::Gone | Sent::NoMemory) {
-        let core = held.core();
-        registration::give_up(core, tgt, cookie);
-        core.outbox.take_back(tgt);
-        return Some(Err(not_sent(core, tgt, sent)));
-    }
-    Some(Ok(()))
+    Some(requested(held.core(), tgt, cookie, true, sent))
 }
 
 /// Starts a get.
@@ -215,7 +209,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     let ways = plan(&op, &means(core), || peer(core, tgt));
     let (cookie, sent) =
         ways.into_iter().flatten().find_map(|way| get_by(held, get, way)).expect("a last way, never refused");
-    requested(held, tgt, cookie, sent)
+    requested(held.core(), tgt, cookie, false, sent)
 }
 
 /// Starts a get by one of its ways: its operation, and what has become of the request. `None`: the
@@ -247,16 +241,6 @@ fn get_by(held: &mut Held<'_>, get: &Get, way: Way) -> Option<(u64, Sent)> {
     }
 }
 
-/// What a call returns that has asked the target for something that operation `cookie` waits for.
-fn requested(held: &mut Held<'_>, tgt: Task, cookie: u64, sent: Sent) -> Result<()> {
-    if matches!(sent, Sent::Gone | Sent::NoMemory) {
-        let core = held.core();
-        registration::give_up(core, tgt, cookie);
-        return Err(not_sent(core, tgt, sent));
-    }
-    Ok(())
-}
-
 /// Starts a read-modify-write.
 ///
 /// # Safety
@@ -282,5 +266,5 @@ pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
     let cookie = core.ops.insert(rmw.tgt, pending, true);
     let head = Head::Rmw { op, var: rmw.var, value: rmw.value, swap: rmw.swap, cookie };
     let sent = send_request(core, rmw.tgt, &head);
-    requested(held, rmw.tgt, cookie, sent)
+    requested(core, rmw.tgt, cookie, false, sent)
 }

@@ -57,6 +57,9 @@ pub(in crate::engine) fn get(
         Places::Contiguous { remote, len, .. } => {
             send_request(held.core(), tgt, &Head::Get { addr: remote, len: len as u64, cookie, tgt_cntr })
         }
-        Places::Layouts(ref layouts) => vector_wire::get(held, tgt, tgt_cntr, cookie, layouts),
+        Places::Layouts(ref layouts) => {
+            let (total, words) = (places.len() as u64, &layouts.description);
+            vector_wire::get(held, tgt, (cookie, tgt_cntr), total, 0, words)
+        }
     }
 }

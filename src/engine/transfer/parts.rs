@@ -30,7 +30,7 @@ use crate::engine::context::direct_copy::{DirectCopy, Keyed};
 use crate::engine::context::incoming::{ActiveMessage, Delivery, Incoming, Parts, Then};
 use crate::engine::context::request::{Get, Hint, Layouts, Marks, Message, Places, Put};
 use crate::engine::context::{Core, Held};
-use crate::engine::transfer::send::{self, broken, not_sent, send_control};
+use crate::engine::transfer::send::{self, broken, send_control};
 use crate::engine::transfer::{assembly, deliver, direct, impossible, registration, reply, vector_wire};
 use crate::error::Result;
 use crate::memory::bytes::{Piece, is_memory, pad8};
@@ -169,24 +169,9 @@ pub fn get(
 ) -> Option<(u64, Sent)> {
     let tgt = get.tgt;
     let (registered, words, by_keys) = prepare(held, tgt, &get.places, (Access::Write, get.hint))?;
-    let core = held.core();
-    let cookie = core.ops.insert(tgt, op(get.places.local_sink(), Some(registered)), true);
-    let id = core.outbox.number(tgt);
-    let head = Head::Vector {
-        id,
-        op: VECTOR_GET | by_keys,
-        words: words.len() as u32,
-        data: 0,
-        total: get.places.len() as u64,
-        cookie,
-        tgt_cntr: get.tgt_cntr,
-    };
-    // SAFETY: the words live until the call is over, and are copied at once.
-    let sent = unsafe { vector_wire::send_words(held, tgt, id, &head, &words) };
-    if matches!(sent, Sent::Gone | Sent::NoMemory) {
-        held.core().outbox.take_back(tgt);
-    }
-    Some((cookie, sent))
+    let cookie = held.core().ops.insert(tgt, op(get.places.local_sink(), Some(registered)), true);
+    let total = get.places.len() as u64;
+    Some((cookie, vector_wire::get(held, tgt, (cookie, get.tgt_cntr), total, by_keys, &words)))
 }
 
 /// Asks the target to read the long pieces of an active message: the request is the packet for
@@ -223,13 +208,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Option<R
     let body = Body { header: message.header, data: &words };
     // SAFETY: the header is the caller's promise; parked, it is copied, as the words are.
     let sent = unsafe { send::send(held, tgt, &head, body, true, SendDone::nothing(tgt)) };
-    if matches!(sent, Sent::Gone | Sent::NoMemory) {
-        let core = held.core();
-        registration::give_up(core, tgt, cookie);
-        core.outbox.take_back(tgt);
-        return Some(Err(not_sent(core, tgt, sent)));
-    }
-    Some(Ok(()))
+    Some(send::requested(held.core(), tgt, cookie, true, sent))
 }
 
 /// The target has written the parts of a get that were registered.

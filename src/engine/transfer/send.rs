@@ -7,6 +7,7 @@ use crate::abi::{
 use crate::base::handler_runs::{Handler, HandlerKind};
 use crate::engine::context::membership::Standing;
 use crate::engine::context::{Core, Held};
+use crate::engine::transfer::registration;
 use crate::error::{Error, Result};
 use crate::memory::bytes::Piece;
 use crate::proto::content::Content;
@@ -174,6 +175,25 @@ pub(in crate::engine) fn started(
             core.outbox.take_back(tgt);
             return Err(not_sent(core, tgt, sent));
         }
+    }
+    Ok(())
+}
+
+/// What a call returns that has asked the target for something for which operation `cookie` waits;
+/// `numbered`: under a number, which counts only if the request was sent.
+pub(in crate::engine) fn requested(
+    core: &mut Core,
+    tgt: Task,
+    cookie: u64,
+    numbered: bool,
+    sent: Sent,
+) -> Result<()> {
+    if matches!(sent, Sent::Gone | Sent::NoMemory) {
+        registration::give_up(core, tgt, cookie);
+        if numbered {
+            core.outbox.take_back(tgt);
+        }
+        return Err(not_sent(core, tgt, sent));
     }
     Ok(())
 }

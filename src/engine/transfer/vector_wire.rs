@@ -94,19 +94,21 @@ pub(in crate::engine) fn bytes_of(words: &[u64]) -> Piece {
     Piece { ptr: words.as_ptr().cast(), len: size_of_val(words) }
 }
 
-/// Asks the target for the data of a get between two vectors.
+/// Asks the target for the `total` bytes of a get, which is operation `cookie`. The words are its
+/// vector, and what is before it by `by_keys` as in [`Head::Vector`]'s `op`.
 pub(in crate::engine) fn get(
     held: &mut Held<'_>,
     tgt: Task,
-    tgt_cntr: u64,
-    cookie: u64,
-    layouts: &Layouts,
+    (cookie, tgt_cntr): (u64, u64),
+    total: u64,
+    by_keys: u16,
+    words: &[u64],
 ) -> Sent {
     let id = held.core().outbox.number(tgt);
-    let (words, total) = (layouts.description.len() as u32, layouts.local.len());
-    let head = Head::Vector { id, op: VECTOR_GET, words, data: 0, total, cookie, tgt_cntr };
-    // SAFETY: the description lives until the call is over.
-    let sent = unsafe { send_words(held, tgt, id, &head, &layouts.description) };
+    let (op, count) = (VECTOR_GET | by_keys, words.len() as u32);
+    let head = Head::Vector { id, op, words: count, data: 0, total, cookie, tgt_cntr };
+    // SAFETY: the words live until the call is over.
+    let sent = unsafe { send_words(held, tgt, id, &head, words) };
     if matches!(sent, Sent::Gone | Sent::NoMemory) {
         held.core().outbox.take_back(tgt);
     }
