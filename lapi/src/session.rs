@@ -73,5 +73,5 @@
 pub use openlapi_session::{
     Arrived, Change, Error, Fetch, LONGEST_HEADER, Landing, Listener, Message, Place, Receiver, Result,
     Routes, Seen, Session, Settings, User, VERSION, accept, connect, connect_tcp, connect_unix,
-    connect_unix_of_any_user, key_file,
+    connect_unix_of_any_user, key_file, usual_key_file,
 };

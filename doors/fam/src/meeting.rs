@@ -2,6 +2,7 @@
 
 use crate::error::{FamError, Result};
 use openlapi_runtime::environment::process_env;
+use openlapi_session::usual_key_file;
 use std::path::PathBuf;
 
 /// The abstract name of the Unix socket of the daemon that listens at a port: network namespaces
@@ -13,8 +14,7 @@ pub fn socket_name(port: u16) -> String {
 /// The file of the key by which hosts trust each other: `LAPI_FAM_KEY`, or `~/.openlapi/key`.
 pub fn key_path() -> PathBuf {
     let given = process_env("LAPI_FAM_KEY").filter(|path| !path.is_empty());
-    let usual = || PathBuf::from(process_env("HOME").unwrap_or_default()).join(".openlapi/key");
-    given.map_or_else(usual, PathBuf::from)
+    given.map_or_else(usual_key_file, PathBuf::from)
 }
 
 /// Whether what listens on this host may be the daemon: a process of root, of this user, or of the

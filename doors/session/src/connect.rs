@@ -15,7 +15,7 @@ use rustix::net::{
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Opens a session as the connecting side, by two pipes whose other ends the peer has: those of a
@@ -82,6 +82,14 @@ pub fn key_file(path: impl AsRef<Path>) -> Result<[u8; 16]> {
     found.ok_or_else(|| Error::Key(format!("there is no key file {}", path.display())))
 }
 
+/// The usual place of the key file: `.openlapi/key` below HOME, or, without HOME, below the home
+/// directory that the system lists for this user.
+pub fn usual_key_file() -> PathBuf {
+    let found = openlapi::job::key_file::path(&|name| std::env::var(name).ok());
+    // A user without a home has no such file, and an error names it as any other one.
+    found.unwrap_or_else(|| "~/.openlapi/key".into())
+}
+
 /// A connection to a Unix socket. The system lets one wait that comes to a listener with a full
 /// queue, as long as a write to the socket may take.
 fn knock(at: rustix::io::Result<SocketAddrUnix>, until: Instant) -> Result<UnixStream> {
@@ -111,4 +119,31 @@ fn over(channel: Channel, side: Side, trust: Trust, settings: &Settings, until: 
     let own = Card::own(settings.routes);
     let (line, peer) = Line::shake(channel, side, trust, &own, until)?;
     open(line, side, (&own, &peer), settings, until)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::unistd::{Uid, User};
+    use std::process::Command;
+
+    #[test]
+    fn without_home_the_key_is_in_the_listed_home_directory() {
+        let own = std::env::current_exe().expect("this program");
+        let mut child = Command::new(own);
+        child.args(["--exact", "connect::tests::the_key_is_below_home", "--nocapture"]);
+        let said = child.env_remove("HOME").output().expect("a process").stdout;
+        let user = User::from_uid(Uid::effective()).expect("the list of users").expect("this user");
+        let place = format!("the key: {}", user.dir.join(".openlapi/key").display());
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains(&place), "{place}: {said}");
+    }
+
+    #[test]
+    fn the_key_is_below_home() {
+        println!("the key: {}", usual_key_file().display());
+        if let Some(home) = std::env::var_os("HOME") {
+            assert_eq!(usual_key_file(), PathBuf::from(home).join(".openlapi/key"));
+        }
+    }
 }

@@ -23,7 +23,9 @@ mod watch;
 mod wire;
 
 pub use channel::User;
-pub use connect::{accept, connect, connect_tcp, connect_unix, connect_unix_of_any_user, key_file};
+pub use connect::{
+    accept, connect, connect_tcp, connect_unix, connect_unix_of_any_user, key_file, usual_key_file,
+};
 pub use error::{Error, Result};
 pub use listener::{Arrived, Listener, Seen};
 pub use messages::{LONGEST_HEADER, Landing, Message, Place, Receiver};

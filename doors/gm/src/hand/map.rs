@@ -1,6 +1,7 @@
 //! LAPI_GM_MAP: a file that names the nodes, one a line: number, host, address.
 
 use openlapi_runtime::environment::process_env;
+use openlapi_session::usual_key_file;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -63,10 +64,8 @@ impl Map {
 
 /// The file of the key with which processes on several hosts prove themselves to each other.
 pub fn key_path() -> PathBuf {
-    process_env("LAPI_GM_KEY").map_or_else(
-        || PathBuf::from(process_env("HOME").unwrap_or_default()).join(".openlapi/key"),
-        PathBuf::from,
-    )
+    let given = process_env("LAPI_GM_KEY").filter(|path| !path.is_empty());
+    given.map_or_else(usual_key_file, PathBuf::from)
 }
 
 /// The place of this process.
