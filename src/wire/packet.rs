@@ -67,7 +67,7 @@ pub enum Head {
     Vector {
         id: u32,
         /// [`VECTOR_PUT`] or [`VECTOR_GET`], plus [`VECTOR_BY_KEYS`] for bulk transfer, plus
-        /// [`VECTOR_MORE`].
+        /// [`VECTOR_MORE`] and [`VECTOR_ALONE`].
         op: u16,
         /// Words of the description, and of what is before it.
         words: u32,
@@ -265,6 +265,9 @@ pub const VECTOR_GET: u16 = 1;
 pub const VECTOR_BY_KEYS: u16 = 0x100;
 /// In [`Head::Vector`]'s `op`: more parts follow when the target asks for them.
 pub const VECTOR_MORE: u16 = 0x200;
+/// In [`Head::Vector`]'s `op`: a get whose description is all here. It has no number: with its data
+/// it is done, and a fence need not ask the target about it.
+pub const VECTOR_ALONE: u16 = 0x400;
 
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod samples;

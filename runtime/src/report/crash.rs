@@ -19,7 +19,7 @@ use line::Line;
 use openlapi::base::loader::{object_at, stay_loaded};
 use openlapi::engine::context::active_handler::{Activity, State};
 use openlapi::transport::Inbound;
-use openlapi::wire::packet::{Head, RMW_WIDE};
+use openlapi::wire::packet::{Head, RMW_WIDE, VECTOR_GET};
 use registers::Registers;
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
@@ -234,8 +234,13 @@ unsafe fn operation(line: &mut Line, packet: &Inbound) -> fmt::Result {
             let bits = if op & RMW_WIDE != 0 { 64 } else { 32 };
             write!(line, "changes the {bits}-bit variable at {var:#x} for LAPI_Rmw of task {src}")
         }
-        Some(Head::Vector { tgt_cntr, .. }) => {
-            write!(line, "serves a vector of task {src}")?;
+        Some(Head::Vector { op, total, tgt_cntr, .. }) => {
+            let of = if op & VECTOR_GET != 0 {
+                ["reads", "LAPI_Get or LAPI_Getv"]
+            } else {
+                ["stores", "LAPI_Put or LAPI_Putv"]
+            };
+            write!(line, "{} {total} bytes for {} of task {src}", of[0], of[1])?;
             counter(line, tgt_cntr)
         }
         Some(Head::Am { tgt_cntr, .. } | Head::Amv { tgt_cntr, .. }) => {

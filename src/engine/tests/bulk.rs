@@ -100,6 +100,25 @@ fn which_messages_go_by_key() {
     }
 }
 
+/// The data of a get has come when it is done, whichever way it goes: a fence does not wait until
+/// the target serves it.
+#[test]
+fn a_get_leaves_a_fence_nothing_to_ask_about() {
+    for preference in [Preference::Packets, Preference::Auto] {
+        let (tasks, _) = two(job::KEYED, preference);
+        let (from, to) = (forever(LONG), forever(LONG));
+        from.fill(7);
+        let done = counter();
+        let extras =
+            Extras { tgt_cntr: None, org_cntr: Some(done), cmpl_cntr: None, reported: 0, hint: Hint::None };
+        get(&tasks[0], 1, from, to.as_mut_ptr(), extras).expect("a get");
+        settle(&tasks);
+        assert!(to == from && done.load(Ordering::SeqCst) == 1, "{preference:?}");
+        assert!(enter(&tasks[0]).core().has_nothing_under_way(), "{preference:?}");
+        job::close(tasks);
+    }
+}
+
 /// A user header that leaves no room for the key in a packet: the key comes in a packet of its own.
 #[test]
 fn a_long_user_header_leaves_no_room_for_the_key() {

@@ -14,7 +14,7 @@ use crate::transport::testing::mem::MemOptions;
 use crate::transport::{Access, Exposure, Outgoing, SendOutcome, Withdrawal};
 use crate::wire::key::{Exposed, Key, Part};
 use crate::wire::packet::{
-    Head, PARTING_ASKED, RMW_WIDE, VECTOR_BY_KEYS, VECTOR_GET, VECTOR_MORE, VECTOR_PUT,
+    Head, PARTING_ASKED, RMW_WIDE, VECTOR_ALONE, VECTOR_BY_KEYS, VECTOR_GET, VECTOR_MORE, VECTOR_PUT,
 };
 use std::ffi::{c_uint, c_ulong, c_void};
 use std::ptr;
@@ -203,7 +203,7 @@ fn malformed_requests_are_dropped() {
     let whole = |op, origin, target, len| {
         vector(op | VECTOR_BY_KEYS, requested(0, len, origin, &[0, target, len]), len)
     };
-    let cases: [(&str, (Make, Vec<u64>)); 12] = [
+    let cases: [(&str, (Make, Vec<u64>)); 13] = [
         ("a put from beyond the end of memory", whole(VECTOR_PUT, END - 100, here, 4096)),
         ("a put to beyond the end of memory", whole(VECTOR_PUT, here, END - 100, 4096)),
         ("a put of too many bytes", whole(VECTOR_PUT, here, here, END)),
@@ -228,6 +228,7 @@ fn malformed_requests_are_dropped() {
         ),
         ("pieces beyond the end of memory", vector(VECTOR_PUT, vec![0, END - 3, 8], 8)),
         ("a get of pieces beyond the end of memory", vector(VECTOR_GET, vec![0, here, 8, END - 3, 8], 16)),
+        ("a put without a number", vector(VECTOR_PUT | VECTOR_ALONE, vec![0, here, 8], 8)),
     ];
     let send = |head: &dyn Fn(u32, u32) -> Head, words: &[u64]| {
         let mut held = enter(&tasks[0]);
@@ -244,7 +245,8 @@ fn malformed_requests_are_dropped() {
         assert!(enter(&tasks[1]).core().copies.is_empty(), "{what}");
     }
     // What may come from a task that can have more memory is answered, so that its operation ends:
-    // here there is none. These are all but the message and the put in packets.
+    // here there is none. These are all but the message, the put in packets and the one without a
+    // number.
     let report = Report { code: LAPI_ERR_UNKNOWN, kind: INT_ERR, task: 0, src: 1 };
     assert_eq!(tasks[0].reports(), vec![report; 10]);
     // More places than there is memory for a list of them. The key is refused, and packets

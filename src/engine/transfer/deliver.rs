@@ -12,7 +12,7 @@ use crate::engine::transfer::send::send_control;
 use crate::memory::bytes::Piece;
 use crate::proto::content::Sink;
 use crate::transport::Task;
-use crate::wire::packet::Head;
+use crate::wire::packet::{Head, VECTOR_ALONE};
 use libc::c_void;
 
 /// Bytes of a body from which on its copy takes time that peers notice.
@@ -50,6 +50,13 @@ pub fn confirm(held: &mut Held<'_>, src: Task, id: u32) {
     let core = held.core();
     if let Some(count) = core.inbox.deliver(src, id) {
         send_control(core, src, &Head::FenceAck { count });
+    }
+}
+
+/// The description of a vector is complete: its message needs nothing more, if that has a number.
+pub fn described(held: &mut Held<'_>, src: Task, id: u32, op: u16) {
+    if op & VECTOR_ALONE == 0 {
+        confirm(held, src, id);
     }
 }
 

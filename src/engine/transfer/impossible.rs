@@ -21,7 +21,7 @@ use crate::wire::packet::{Head, VECTOR_BY_KEYS, VECTOR_GET};
 pub fn vector(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, here: Piece) {
     let Incoming { op, data, total, cookie, .. } = *incoming;
     if op & VECTOR_GET != 0 {
-        deliver::confirm(held, src, id);
+        deliver::described(held, src, id, op);
         return get(held, src, cookie, total);
     }
     let delivery = |id| Delivery::without_handler(src, id, incoming.tgt_cntr, cookie, total);

@@ -109,7 +109,7 @@ fn prepare(
     let batch = first_parts(held, peer, (local, Some(remote)), hint, usize::MAX)?;
     let mut words = Vec::with_capacity(1 + batch.parts.len() * Part::WORDS);
     words.push(batch.parts.len() as u64);
-    let (data, how) = (Content::Scattered(local.clone()), (access, hint, 0));
+    let (data, how) = (places.local_content(), (access, hint, 0));
     let registered = expose(held.core(), peer, data, Some(remote), &batch, how, &mut words)?;
     words.extend(description);
     Some((registered, words, VECTOR_BY_KEYS | if batch.next.is_some() { VECTOR_MORE } else { 0 }))
@@ -317,7 +317,7 @@ fn vector_known(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, he
     let Some((parts, layout)) = requested(incoming) else {
         return impossible::vector(held, src, id, incoming, here);
     };
-    deliver::confirm(held, src, id);
+    deliver::described(held, src, id, incoming.op);
     let (layout, total) = (Arc::new(layout), incoming.total);
     let keyed = Keyed::new(parts, Span::new(layout.clone()), total);
     if incoming.op & VECTOR_GET != 0 {

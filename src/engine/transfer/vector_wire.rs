@@ -16,7 +16,7 @@ use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
 use crate::transport::Task;
-use crate::wire::packet::{Head, VECTOR_GET, VECTOR_PUT};
+use crate::wire::packet::{Head, VECTOR_ALONE, VECTOR_GET, VECTOR_PUT};
 
 /// Sends a put between two vectors in packets.
 ///
@@ -104,12 +104,14 @@ pub(in crate::engine) fn get(
     by_keys: u16,
     words: &[u64],
 ) -> Sent {
-    let id = held.core().outbox.number(tgt);
-    let (op, count) = (VECTOR_GET | by_keys, words.len() as u32);
+    let outbox = &mut held.core().outbox;
+    let (id, alone) =
+        if bytes_of(words).len <= outbox.max_body() { (0, VECTOR_ALONE) } else { (outbox.number(tgt), 0) };
+    let (op, count) = (VECTOR_GET | by_keys | alone, words.len() as u32);
     let head = Head::Vector { id, op, words: count, data: 0, total, cookie, tgt_cntr };
     // SAFETY: the words live until the call is over.
     let sent = unsafe { send_words(held, tgt, id, &head, words) };
-    if matches!(sent, Sent::Gone | Sent::NoMemory) {
+    if alone == 0 && matches!(sent, Sent::Gone | Sent::NoMemory) {
         held.core().outbox.take_back(tgt);
     }
     sent
@@ -122,12 +124,18 @@ pub fn arrived(held: &mut Held<'_>, src: Task, head: &Head, body: Piece) -> Opti
         broken(held, src);
         return None;
     };
-    let Some(described) = (words as usize).checked_mul(8) else {
+    let described = (words as usize).checked_mul(8);
+    let is_here = described.is_some_and(|described| described <= body.len);
+    if op & VECTOR_ALONE != 0 && !(is_here && op & VECTOR_GET != 0) {
+        broken(held, src);
+        return None;
+    }
+    let Some(described) = described else {
         refuse(held, src, id);
         return None;
     };
     let mut incoming = Incoming { words: Box::default(), op, data, total, cookie, tgt_cntr };
-    if described <= body.len {
+    if is_here {
         // SAFETY: the body is in the packet.
         incoming.words = unsafe { bytes::aligned(body.part(0, described)) };
         return Some((incoming, body.part(described, body.len - described)));
@@ -155,7 +163,7 @@ pub fn known(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, here:
         return impossible::vector(held, src, id, incoming, here);
     };
     if get {
-        deliver::confirm(held, src, id);
+        deliver::described(held, src, id, incoming.op);
         return reply::serve_get(held, src, &Content::from(layout), incoming.cookie, incoming.tgt_cntr);
     }
     let sink = Sink::from(layout);
