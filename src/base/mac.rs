@@ -3,7 +3,7 @@
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-/// A secret as a key. Without it nobody can make what is made with it.
+/// A secret as a key: what is made with it cannot be made without it.
 #[derive(Clone)]
 pub struct MacKey(Hmac<Sha256>);
 

@@ -1,6 +1,6 @@
 //! Bytes that are read one after the other, texts that are cut, and addresses as bytes.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 
 /// Takes that number of bytes from the beginning.
 pub fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
@@ -34,4 +34,16 @@ pub fn octets(ip: IpAddr) -> Vec<u8> {
 pub fn ip(octets: &[u8]) -> Option<IpAddr> {
     let four = <[u8; 4]>::try_from(octets).map(IpAddr::from);
     four.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from)).ok()
+}
+
+/// The address that the kernel has in memory like this: a `sockaddr_in` or `sockaddr_in6`.
+pub fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {
+    let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
+    let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
+    let octets = match family {
+        libc::AF_INET => bytes.get(4..8)?,
+        libc::AF_INET6 => bytes.get(8..24)?,
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip(octets)?, port))
 }

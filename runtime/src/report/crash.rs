@@ -235,12 +235,8 @@ unsafe fn operation(line: &mut Line, packet: &Inbound) -> fmt::Result {
             write!(line, "changes the {bits}-bit variable at {var:#x} for LAPI_Rmw of task {src}")
         }
         Some(Head::Vector { op, total, tgt_cntr, .. }) => {
-            let of = if op & VECTOR_GET != 0 {
-                ["reads", "LAPI_Get or LAPI_Getv"]
-            } else {
-                ["stores", "LAPI_Put or LAPI_Putv"]
-            };
-            write!(line, "{} {total} bytes for {} of task {src}", of[0], of[1])?;
+            let (does, call) = if op & VECTOR_GET != 0 { ("reads", "Get") } else { ("stores", "Put") };
+            write!(line, "{does} {total} bytes for LAPI_{call} or LAPI_{call}v of task {src}")?;
             counter(line, tgt_cntr)
         }
         Some(Head::Am { tgt_cntr, .. } | Head::Amv { tgt_cntr, .. }) => {

@@ -1,7 +1,7 @@
 //! Which provider, domain and address a task uses.
 
 use super::ofi::{self, Info};
-use super::workarounds::socket_address;
+use crate::wire::bytes::socket_address;
 use core::net::IpAddr;
 use libfabric_sys::bindings::{FI_SOCKADDR_IN, FI_SOCKADDR_IN6};
 
@@ -164,8 +164,10 @@ impl Traits {
 
     /// The address of the internet, where there is one.
     fn address(&self) -> Option<IpAddr> {
-        let is_one = matches!(self.format, FI_SOCKADDR_IN | FI_SOCKADDR_IN6);
-        socket_address(&self.source).filter(|_| is_one).map(|address| address.ip())
+        match self.format {
+            FI_SOCKADDR_IN | FI_SOCKADDR_IN6 => Some(socket_address(&self.source)?.ip()),
+            _ => None,
+        }
     }
 
     fn reach(&self) -> Reach {

@@ -7,7 +7,7 @@
 //! | [`disconnect`] | `tcp;ofi_rxm`, `tcp`: 1.17, and no later version is known to be without the fault | `fabric::tests::nothing_is_placed_after_both_sides_have_left_a_rail` |
 //! | [`sets_least_before_enabling`] | `shm` and `efa`: crash up to 1.20 when it is set before, `shm` ignores it from 1.21 on when it is set after | `fabric::tests::conforms_on_shm`, with the one and the other version |
 
-use crate::wire::bytes;
+use crate::wire::bytes::socket_address;
 use libfabric_sys::version;
 use rustix::net::{Shutdown, SocketAddrAny, connect_unspec, getpeername, getsockname, shutdown};
 use std::net::SocketAddr;
@@ -49,18 +49,6 @@ pub(super) fn disconnect(own: &[u8], peer: &[u8]) -> usize {
 /// 1.21 on. `shm` and `efa` of 1.17 to 1.20 have no place for it before, and crash.
 pub(super) fn sets_least_before_enabling(library: u32) -> bool {
     library >= version(1, 21)
-}
-
-/// An address as the kernel has it in memory: a `sockaddr_in` or `sockaddr_in6`.
-pub(super) fn socket_address(address: &[u8]) -> Option<SocketAddr> {
-    let family = i32::from(u16::from_ne_bytes(*address.first_chunk()?));
-    let port = u16::from_be_bytes(address.get(2..4)?.try_into().ok()?);
-    let octets = match family {
-        libc::AF_INET => address.get(4..8)?,
-        libc::AF_INET6 => address.get(8..24)?,
-        _ => return None,
-    };
-    Some(SocketAddr::new(bytes::ip(octets)?, port))
 }
 
 fn descriptors() -> Vec<RawFd> {
