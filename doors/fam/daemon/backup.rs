@@ -1,4 +1,4 @@
-//! The thread that moves bytes of items: to other items, to backups and back.
+//! The threads that move bytes of items: to other items, to backups and back.
 
 use crate::log;
 use crate::memory::Memory;
@@ -13,11 +13,11 @@ use fam::{FamError, Result};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The name of the file of a backup of a pool.
@@ -28,6 +28,23 @@ pub fn file_name(pool: u128, number: &str) -> String {
 /// The name of the file before it is whole.
 fn unfinished(file: &str) -> String {
     format!("unfinished-{file}")
+}
+
+/// Removes files of backups of this pool that were never whole. One that was, and that the metadata
+/// do not know, stays: they may be of an earlier day.
+pub fn forget_others(folder: Option<&Path>, pool: u128, known: &HashSet<&str>) {
+    let Some(entries) = folder.and_then(|folder| std::fs::read_dir(folder).ok()) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let whole = file_name(pool, "");
+        if name.starts_with(&unfinished(&whole)) {
+            let _ = std::fs::remove_file(entry.path());
+        } else if name.starts_with(&whole) && !known.contains(name.as_str()) {
+            log::line(&format!("{} is no backup that is known, and stays as it is", entry.path().display()));
+        }
+    }
 }
 
 /// Bytes that are moved at a time.
@@ -77,12 +94,19 @@ pub struct Order {
     pub asker: Asker,
 }
 
-/// The thread's state.
+/// How many threads there are: a backup of a large item is not to hold up all copies, and a copy
+/// between servers mostly waits for them. The order of copies is the program's business: a fence
+/// waits for those before it.
+pub const MOVERS: usize = 4;
+
+/// The state of a thread.
 pub struct Mover {
     memory: Arc<Memory>,
     remotes: BTreeMap<u64, Remote>,
     folder: Option<PathBuf>,
     work: mpsc::Sender<Work>,
+    /// Items of a job that is over.
+    used: Vec<Open>,
 }
 
 impl Mover {
@@ -94,12 +118,13 @@ impl Mover {
         work: mpsc::Sender<Work>,
     ) -> Self {
         let remotes = others.iter().map(|(server, address)| (*server, Remote::new(address.clone())));
-        Self { memory, remotes: remotes.collect(), folder, work }
+        Self { memory, remotes: remotes.collect(), folder, work, used: Vec::new() }
     }
 
-    /// Does jobs, one after the other.
-    pub fn run(mut self, orders: &mpsc::Receiver<Order>) {
-        for Order { job, asker } in orders {
+    /// Does jobs, one after the other, of those that all threads have.
+    pub fn run(mut self, orders: &Mutex<mpsc::Receiver<Order>>) {
+        let next = || orders.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        while let Ok(Order { job, asker }) = next() {
             let is_over = asker.guest.is_doomed.load(Ordering::SeqCst);
             let ready = match job {
                 // Nobody waits for it any more.
@@ -118,26 +143,8 @@ impl Mover {
             if self.work.send(Work::Moved(ready, asker)).is_err() {
                 return;
             }
-        }
-    }
-
-    /// Removes files of backups of this pool that were never whole. One that was, and that the
-    /// metadata do not know, stays: they may be of an earlier day.
-    pub fn forget_others(&self, pool: u128, known: &HashSet<&str>) {
-        let Some(entries) = self.folder.as_ref().and_then(|folder| std::fs::read_dir(folder).ok()) else {
-            return;
-        };
-        for entry in entries.flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let whole = file_name(pool, "");
-            if name.starts_with(&unfinished(&whole)) {
-                let _ = std::fs::remove_file(entry.path());
-            } else if name.starts_with(&whole) && !known.contains(name.as_str()) {
-                log::line(&format!(
-                    "{} is no backup that is known, and stays as it is",
-                    entry.path().display()
-                ));
-            }
+            // Nobody waits for this.
+            std::mem::take(&mut self.used).into_iter().for_each(|open| self.close(open));
         }
     }
 
@@ -165,8 +172,7 @@ impl Mover {
                 bytes.and_then(|bytes| self.write(&mut to, to_offset + at, &bytes)).map(|()| Answer::Done);
             moved += now;
         }
-        self.close(from);
-        self.close(to);
+        self.used.extend([from, to]);
         outcome
     }
 
@@ -202,7 +208,7 @@ impl Mover {
             let _ = std::fs::remove_file(&path);
             let _ = std::fs::remove_file(&last);
         }
-        self.close(from);
+        self.used.push(from);
         made
     }
 
@@ -212,12 +218,13 @@ impl Mover {
             FamError::BackupInfoNotFound.because(format!("the backup {}: {error}", path.display()))
         };
         // It is read twice: nothing of a damaged one is written.
+        let mut from = File::open(&path).map_err(failed)?;
         let mut digest = Sha256::new();
-        std::io::copy(&mut File::open(&path).map_err(failed)?, &mut digest).map_err(failed)?;
+        std::io::copy(&mut from, &mut digest).map_err(failed)?;
         if <[u8; 32]>::from(digest.finalize()) != backup.digest {
             return Err(FamError::BackupInfoNotFound.because(format!("{} is damaged", path.display())));
         }
-        let mut from = File::open(&path).map_err(failed)?;
+        from.rewind().map_err(failed)?;
         let (mut to, mut at) = (Open::new(to.clone()), 0);
         let mut bytes = vec![0; CHUNK as usize];
         let mut outcome = Ok(Answer::Done);
@@ -227,7 +234,7 @@ impl Mover {
             outcome = read.and_then(|()| self.write(&mut to, at, &bytes[..now])).map(|()| Answer::Done);
             at += now as u64;
         }
-        self.close(to);
+        self.used.push(to);
         outcome
     }
 

@@ -18,7 +18,7 @@ mod space;
 mod store;
 mod work;
 
-use backup::Mover;
+use backup::{MOVERS, Mover};
 use control::Control;
 use data::{Bell, Data, Newcomers};
 use fam::{FamError, Result};
@@ -29,7 +29,7 @@ use options::{Options, Plan, USAGE};
 use servers::Servers;
 use std::io::Write;
 use std::process::ExitCode;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use store::Store;
 
@@ -99,17 +99,20 @@ fn begin(plan: Plan) -> Result<(Arc<Memory>, Bell, JoinHandle<()>)> {
     let ring = bell.clone();
     let memory = Arc::new(Memory::new(plan.server, plan.folder, Box::new(move || ring.ring()))?);
     let data = start("data", move || data.run())?;
-    let mut mover = Mover::new(memory.clone(), &Default::default(), None, work.clone());
     let mut keeper = None;
     if let Some(plan) = plan.keeper {
         let store = Store::open(plan.metadata.as_deref())?;
-        mover = Mover::new(memory.clone(), &plan.others, plan.backups, work.clone());
-        let servers = Servers::new(memory.clone(), plan.others, store.pool, work);
+        let servers = Servers::new(memory.clone(), plan.others.clone(), store.pool, work.clone());
         let new = Keeper::new(store, servers, (plan.block, plan.is_spanning))?;
-        mover.forget_others(new.pool(), &new.backup_files());
+        backup::forget_others(plan.backups.as_deref(), new.pool(), &new.backup_files());
         keeper = Some(new);
+        let to_move = Arc::new(Mutex::new(to_move));
+        for _ in 0..MOVERS {
+            let mover = Mover::new(memory.clone(), &plan.others, plan.backups.clone(), work.clone());
+            let to_move = to_move.clone();
+            start("mover", move || mover.run(&to_move))?;
+        }
     }
-    start("mover", move || mover.run(&to_move))?;
     let control = Control::new(memory.clone(), keeper, orders);
     start("control", move || control.run(&to_do))?;
     let synced = memory.clone();

@@ -2,13 +2,12 @@
 
 mod client;
 
-use client::{Client, Host, VOLATILE, persistent};
+use client::{Client, Host, VOLATILE, have_joined, persistent};
 use fam::FamError;
 use fam::meeting::socket_name;
-use fam::wire::{Answer, Ask, Attributes, Message, Sealed, Ticket, decode_answer, encode_answer};
+use fam::wire::{Answer, Ask, Attributes, Message, Sealed, Ticket, encode_answer};
 use openlapi_session::{Listener, Settings};
 use openlapi_tests::eventually;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::io::{ErrorKind, Read};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -400,53 +399,6 @@ fn a_keeper_says_why_a_server_does_not_join() {
     server.join().expect("a server");
     let said = fs::read_to_string(host.path("log")).expect("a log");
     assert_eq!(said.matches("server 1 of memory: another version").count(), 1, "{said}");
-}
-
-/// Whether both servers of a pool have joined: a new region lies on them.
-fn have_joined(host: &Host) -> bool {
-    let mut client = Client::open(host);
-    let ask = Ask::CreateRegion { name: "new".to_owned(), size: 1, mode: 0o600, attributes: VOLATILE };
-    let Ok(Answer::Region(facts)) = client.ask(&ask) else { panic!("a region") };
-    client.ask(&Ask::DestroyRegion { region: facts.region }).expect("an end");
-    facts.servers == [0, 1]
-}
-
-/// The thread that moves bytes reads a backup that is a pipe, while the item ends that the next
-/// copy is to write, another item gets its place, and a server joins.
-#[test]
-fn a_copy_that_has_waited_does_not_write_what_has_taken_the_items_place() {
-    let host = Host::new("waited", 2, false);
-    let _keeper = host.keeper();
-    let mut client = Client::open(&host);
-    let region = client.region("r", 1 << 20, 0o600, VOLATILE);
-    let (from, to) = (client.item(region, "from", 4096), client.item(region, "to", 4096));
-    client.put(&from, 0, &[1; 4096]).expect("a put");
-    client.ask(&Ask::Backup { region, item: from.item, name: "b".to_owned() }).expect("a backup");
-    let backup = host.path("backup").join(client::names(&host.path("backup")).pop().expect("a file"));
-    fs::remove_file(&backup).expect("a file");
-    mknodat(CWD, &backup, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
-    let restored = client.ask_for(&Ask::Restore { name: "b".to_owned(), to: from.ticket.clone() });
-    let copied = client.ask_for(&Ask::Copy {
-        from: from.ticket.clone(),
-        from_offset: 0,
-        to: to.ticket.clone(),
-        to_offset: 0,
-        length: 4096,
-    });
-    client.ask(&Ask::Deallocate { region, item: to.item }).expect("an end");
-    let next = client.item(region, "next", 4096);
-    let pieces = |item: &client::Item| item.ticket.read().expect("a ticket").pieces;
-    assert_eq!(pieces(&next), pieces(&to), "another place");
-    let _server = host.server(1);
-    assert!(eventually(|| have_joined(&host)), "the server has not joined");
-    // Now the pipe ends, without a byte.
-    drop(fs::OpenOptions::new().write(true).open(&backup).expect("the pipe"));
-    for (number, error) in [(restored, FamError::BackupInfoNotFound), (copied, FamError::NotFound)] {
-        let (message, body) = client.reply().expect("an open session");
-        assert_eq!(message, Message::Answer { number });
-        assert_eq!(decode_answer(&body).expect_err("it fails").error, error);
-    }
-    assert!(client.get(&next, 0, 4096).expect("a get") == [0; 4096], "another item's bytes");
 }
 
 #[test]

@@ -374,3 +374,12 @@ pub fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
 }
+
+/// Whether both servers of a pool have joined: a new region lies on them.
+pub fn have_joined(host: &Host) -> bool {
+    let mut client = Client::open(host);
+    let ask = Ask::CreateRegion { name: "new".to_owned(), size: 1, mode: 0o600, attributes: VOLATILE };
+    let Ok(Answer::Region(facts)) = client.ask(&ask) else { panic!("a region") };
+    client.ask(&Ask::DestroyRegion { region: facts.region }).expect("an end");
+    facts.servers == [0, 1]
+}
