@@ -416,7 +416,8 @@ pub unsafe extern "C" fn olfam_list_backup(
     let list = || {
         // SAFETY: the caller's promise.
         let (context, name) = unsafe { (context(of)?, text(backup, "the backup's name")?) };
-        let list = context.list_backups(name.unwrap_or_default().to_owned())?;
+        let name = name.ok_or_else(|| FamError::Invalid.because("the backup's name is NULL"))?;
+        let list = context.list_backups(name.to_owned())?;
         Ok(kept(CString::new(list).unwrap_or_default().as_bytes_with_nul())?.cast())
     };
     // SAFETY: the caller's place.

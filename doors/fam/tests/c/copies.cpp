@@ -37,6 +37,7 @@ void copies() {
     pool->fam_get_blocking(back.data(), from, 3 << 20, 1 << 20);
     CHECK(std::memcmp(back.data(), data.data(), 1 << 20) == 0);
     THROWS(FAM_ERR_INVALID, pool->fam_copy(from, 0, nullptr, 0, 8));
+    THROWS(FAM_ERR_INVALID, pool->fam_copy(nullptr, 0, to, 0, 8));
     THROWS(FAM_ERR_INVALID, pool->fam_copy(from, 0, to, 0, 0));
     THROWS(FAM_ERR_OUTOFRANGE, pool->fam_copy_wait(pool->fam_copy(from, size - 4, to, 0, 8)));
     THROWS(FAM_ERR_INVALID, pool->fam_copy_wait(nullptr));
@@ -79,6 +80,15 @@ void backups() {
     THROWS(FAM_BACKUP_NOTFOUND, pool->fam_restore("none such", where, "other", 0777, &made));
     THROWS(FAM_ERR_NOTFOUND, pool->fam_lookup("other", where->get_name()));
     THROWS(FAM_ERR_INVALID, pool->fam_backup(one, nullptr, nullptr));
+    THROWS(FAM_ERR_INVALID, pool->fam_backup(nullptr, "other", nullptr));
+    THROWS(FAM_ERR_INVALID, pool->fam_list_backup(nullptr));
+    THROWS(FAM_ERR_INVALID, pool->fam_delete_backup(nullptr));
+    THROWS(FAM_ERR_INVALID, pool->fam_restore(nullptr, one));
+    THROWS(FAM_ERR_INVALID, pool->fam_restore(name.c_str(), nullptr));
+    THROWS(FAM_ERR_INVALID, pool->fam_restore(nullptr, where, "other", 0777, &made));
+    THROWS(FAM_ERR_INVALID, pool->fam_restore(name.c_str(), nullptr, "other", 0777, &made));
+    THROWS(FAM_ERR_INVALID, pool->fam_restore(name.c_str(), where, "other", 0777, nullptr));
+    THROWS(FAM_ERR_NOTFOUND, pool->fam_lookup("other", where->get_name()));
     THROWS(FAM_ERR_INVALID, pool->fam_backup_wait(nullptr));
     THROWS(FAM_ERR_INVALID, pool->fam_restore_wait(nullptr));
     THROWS(FAM_ERR_INVALID, pool->fam_delete_backup_wait(nullptr));
