@@ -85,14 +85,14 @@ fn another_user_of_another_host() {
         return skipped("OpenFAM by two users of two hosts", "only root can be another user");
     }
     let Some(pair) = Pair::new("stranger") else { return };
-    let mut owner = Marked::start(pair.job(0, &program("ends"), &pair.key()).arg("owner").arg("r"));
+    let mut owner = Marked::start(pair.job(0, &program("users"), &pair.key()).arg("owner"));
     owner.running().until_it_says("made\n");
     let key = pair.folder.join("key of another user");
     fs::copy(pair.key(), &key).expect("a file");
     chown(&key, Some(OTHER), Some(OTHER)).expect("an owner");
-    let stranger = pair.job(1, &program("ends"), &key).arg("stranger").arg("r").run();
+    let stranger = pair.job(1, &program("users"), &key).arg("stranger").run();
     assert_eq!(stranger.ok().stdout, "OK stranger\n");
-    let same = pair.job(1, &program("ends"), &pair.key()).arg("same_user").arg("r").run();
+    let same = pair.job(1, &program("users"), &pair.key()).arg("same_user").run();
     assert_eq!(same.ok().stdout, "OK same_user\n");
     owner.running().signal(Signal::SIGUSR1);
     let outcome = owner.over();

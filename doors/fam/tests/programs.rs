@@ -157,11 +157,27 @@ fn another_user_may_do_what_was_granted() {
         return skipped("OpenFAM by two users", "only root can be another user");
     }
     let pool = Pool::new("users", PLAIN);
-    let mut owner = Marked::start(pool.job(&program("ends")).arg("owner").arg("r"));
+    let mut owner = Marked::start(pool.job(&program("users")).arg("owner"));
     owner.running().until_it_says("made\n");
-    let stranger = pool.job(&program("ends")).arg("stranger").arg("r").run();
+    let stranger = pool.job(&program("users")).arg("stranger").run();
     assert_eq!(stranger.ok().stdout, "OK stranger\n");
     owner.running().signal(Signal::SIGUSR1);
     let outcome = owner.over();
     assert!(outcome.ok().stdout.ends_with("OK owner\n"), "{outcome}");
+}
+
+#[test]
+fn who_may_write_also_makes_and_ends_and_changes_no_rights() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("OpenFAM by users of two groups", "only root can be another user");
+    }
+    let pool = Pool::new("lent", Kind { daemons: 2, ..PLAIN });
+    let mut lender = Marked::start(pool.job(&program("users")).arg("lender"));
+    lender.running().until_it_says("lent\n");
+    for who in ["member", "other"] {
+        assert_eq!(pool.job(&program("users")).arg(who).run().ok().stdout, format!("OK {who}\n"));
+    }
+    lender.running().signal(Signal::SIGUSR1);
+    let outcome = lender.over();
+    assert!(outcome.ok().stdout.ends_with("OK lender\n"), "{outcome}");
 }

@@ -64,6 +64,39 @@ void fences() {
     THROWS(FAM_ERR_OUTOFRANGE, pool->fam_quiet());
 }
 
+// Scatters and copies on both sides of a fence.
+void fences_of_others() {
+    const uint64_t half = 1 << 19, places = half / 8;
+    auto one = item(4 * half);
+    std::vector<uint64_t> data(2 * places), found(4 * places);
+    for (uint64_t i = 1; i <= 20; i++) {
+        std::fill(data.begin(), data.end(), i);
+        // A scatter behind a put, to the same two places, and an atomic behind the scatter.
+        pool->fam_put_nonblocking(data.data(), one, 0, half);
+        pool->fam_fence();
+        std::vector<uint64_t> later(2 * places, i + 100);
+        pool->fam_scatter_nonblocking(later.data(), one, 2, 0, 2, half);
+        pool->fam_fence();
+        pool->fam_set(one, half - 8, i + 200);
+        pool->fam_fence();
+        // A copy reads what came before it, and what comes behind it is not read.
+        void *copy = pool->fam_copy(one, 0, one, 3 * half, half);
+        pool->fam_fence();
+        pool->fam_put_nonblocking(data.data(), one, 0, half);
+        pool->fam_fence();
+        // A put to where a copy has written.
+        pool->fam_put_nonblocking(data.data(), one, 3 * half, 8);
+        pool->fam_quiet();
+        pool->fam_copy_wait(copy);
+        pool->fam_get_blocking(found.data(), one, 0, 4 * half);
+        for (uint64_t at = 0; at < places; at++) {
+            SAME(found[at], i);
+            SAME(found[2 * places + at], i + 100);
+            SAME(found[3 * places + at], at == 0 ? i : at == places - 1 ? i + 200 : i + 100);
+        }
+    }
+}
+
 void threads() {
     auto one = item(1 << 16);
     std::vector<std::thread> all;
@@ -136,6 +169,7 @@ void two_objects() {
 const Case context_cases[] = {
     {"contexts", true, contexts},
     {"fences", true, fences},
+    {"fences_of_others", true, fences_of_others},
     {"threads", true, threads},
     {"closed_late", true, closed_late},
     {"two_objects", true, two_objects},

@@ -1,9 +1,8 @@
 // What outlives what: `ends WHAT REGION`. With `killed` and `kept` the program writes, waits for
 // SIGUSR1 while the daemon is killed, and goes on.
-#include "conformance.h"
+#include "stages.h"
 
 #include <algorithm>
-#include <csignal>
 #include <thread>
 
 #include <sys/wait.h>
@@ -14,20 +13,11 @@ fam *pool;
 namespace {
 
 const uint64_t size = 3 << 20;
-// By which the test says that the program goes on.
-sigset_t signals;
-
 std::vector<uint64_t> pattern() {
     std::vector<uint64_t> all(size / 8);
     for (size_t i = 0; i < all.size(); i++)
         all[i] = i * 2654435761u;
     return all;
-}
-
-void wait_for_the_test(const char *what) {
-    std::fprintf(stderr, "%s\n", what);
-    int received;
-    CHECK(sigwait(&signals, &received) == 0);
 }
 
 // A daemon dies, and comes back: `kept` is whether its memory does.
@@ -164,91 +154,6 @@ void again(const char *name) {
     pool->fam_destroy_region(made);
 }
 
-// Everything that was not granted is FAM_ERR_NOPERM for another user.
-void stranger(const char *name) {
-    auto where = pool->fam_lookup_region(name);
-    auto shown = pool->fam_lookup("shown", name);
-    uint64_t local = 0;
-    THROWS(FAM_ERR_NOPERM, pool->fam_lookup("hidden", name));
-    // Who knows what the item is called in the pool may not more.
-    Fam_Global_Descriptor global;
-    pool->fam_get_blocking(&global, shown, 16, sizeof(global));
-    Fam_Descriptor by_number(global), *hidden = &by_number;
-    char backup[] = "backup";
-    pool->fam_get_blocking(&local, shown, 0, 8);
-    SAME(local, 7);
-    Fam_Descriptor *made = nullptr;
-    THROWS(FAM_ERR_NOPERM, pool->fam_put_blocking(&local, shown, 0, 8));
-    THROWS(FAM_ERR_NOPERM, pool->fam_get_blocking(&local, hidden, 0, 8));
-    THROWS(FAM_ERR_NOPERM, pool->fam_put_blocking(&local, hidden, 0, 8));
-    THROWS(FAM_ERR_NOPERM, pool->fam_fetch_add(shown, 0, local));
-    THROWS(FAM_ERR_NOPERM, pool->fam_add(hidden, 0, local); pool->fam_quiet());
-    THROWS(FAM_ERR_NOPERM, pool->fam_gather_blocking(&local, hidden, 1, 0, 1, 8));
-    THROWS(FAM_ERR_NOPERM, pool->fam_scatter_blocking(&local, shown, 1, 0, 1, 8));
-    THROWS(FAM_ERR_NOPERM, pool->fam_compare_swap(shown, 0, local, local));
-    THROWS(FAM_ERR_NOPERM, pool->fam_compare_swap(hidden, 0, local, local));
-    // Those that do not wait, by the next fam_quiet.
-    uint64_t index[] = {0};
-    for (auto of : {shown, hidden}) {
-        THROWS(FAM_ERR_NOPERM, pool->fam_put_nonblocking(&local, of, 0, 8); pool->fam_quiet());
-        THROWS(FAM_ERR_NOPERM, pool->fam_set(of, 0, local); pool->fam_quiet());
-        THROWS(FAM_ERR_NOPERM, pool->fam_scatter_nonblocking(&local, of, 1, 0, 1, 8);
-               pool->fam_quiet());
-        THROWS(FAM_ERR_NOPERM, pool->fam_scatter_nonblocking(&local, of, 1, index, 8);
-               pool->fam_quiet());
-    }
-    THROWS(FAM_ERR_NOPERM, pool->fam_get_nonblocking(&local, hidden, 0, 8); pool->fam_quiet());
-    THROWS(FAM_ERR_NOPERM, pool->fam_gather_nonblocking(&local, hidden, 1, 0, 1, 8);
-           pool->fam_quiet());
-    THROWS(FAM_ERR_NOPERM, pool->fam_gather_nonblocking(&local, hidden, 1, index, 8);
-           pool->fam_quiet());
-    pool->fam_quiet();
-    THROWS(FAM_ERR_NOPERM, pool->fam_copy(shown, 0, hidden, 0, 8));
-    THROWS(FAM_ERR_NOPERM, pool->fam_copy(hidden, 0, shown, 0, 8));
-    THROWS(FAM_ERR_NOPERM, pool->fam_backup_wait(pool->fam_backup(hidden, "mine", nullptr)));
-    THROWS(FAM_ERR_NOPERM, pool->fam_restore(backup, shown));
-    THROWS(FAM_ERR_NOPERM, pool->fam_restore(backup, where, "x", 0600, &made));
-    THROWS(FAM_ERR_NOPERM, pool->fam_delete_backup_wait(pool->fam_delete_backup(backup)));
-    THROWS(FAM_ERR_NOPERM, pool->fam_list_backup(backup));
-    // It is not in the list of all, either.
-    char all[] = "*", *list = pool->fam_list_backup(all);
-    CHECK(std::strstr(list, backup) == nullptr);
-    std::free(list);
-    THROWS(FAM_ERR_NOPERM, pool->fam_allocate(8, 0777, where));
-    THROWS(FAM_ERR_NOPERM, pool->fam_allocate("mine", 8, 0777, where));
-    THROWS(FAM_ERR_NOPERM, pool->fam_resize_region(where, 1 << 21));
-    THROWS(FAM_ERR_NOPERM, pool->fam_destroy_region(where));
-    THROWS(FAM_ERR_NOPERM, pool->fam_deallocate(shown));
-    THROWS(FAM_ERR_NOPERM, pool->fam_change_permissions(shown, 0777));
-    THROWS(FAM_ERR_NOPERM, pool->fam_change_permissions(where, 0777));
-    // It has regions of its own.
-    auto own = pool->fam_create_region("another user's", 1, 0600, nullptr);
-    pool->fam_destroy_region(own);
-}
-
-void owner(const char *name) {
-    Fam_Region_Attributes given = {NONE, VOLATILE, ENABLE, DATAITEM};
-    auto where = pool->fam_create_region(name, 1 << 20, 0755, &given);
-    uint64_t value = 7;
-    auto hidden = pool->fam_allocate("hidden", 100, 0600, where);
-    pool->fam_put_blocking(&value, hidden, 0, 8);
-    auto shown = pool->fam_allocate("shown", 100, 0644, where);
-    auto global = hidden->get_global_descriptor();
-    pool->fam_put_blocking(&value, shown, 0, 8);
-    pool->fam_put_blocking(&global, shown, 16, sizeof(global));
-    pool->fam_backup_wait(pool->fam_backup(hidden, "backup", nullptr));
-    wait_for_the_test("made");
-    SAME(pool->fam_fetch_uint64(hidden, 0), 7);
-    SAME(pool->fam_fetch_uint64(pool->fam_lookup("shown", name), 0), 7);
-}
-
-// The owner's user, somewhere else.
-void same_user(const char *name) {
-    uint64_t local = 0;
-    pool->fam_get_blocking(&local, pool->fam_lookup("hidden", name), 0, 8);
-    SAME(local, 7);
-}
-
 // A child that exits, with the object's destructor, while the parent's operations are under way.
 void forked(const char *name) {
     auto where = pool->fam_create_region(name, 32 << 20, 0600, nullptr);
@@ -369,12 +274,7 @@ void vectors(const char *name) {
 
 int main(int, char **argv) {
     std::string what = argv[1];
-    if (what == "stranger")
-        // Nobody's numbers.
-        CHECK(setgid(65534) == 0 && setuid(65534) == 0);
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    block_the_signal();
     fam object;
     pool = &object;
     if (what == "deaf") {
@@ -405,12 +305,8 @@ int main(int, char **argv) {
             vectors(argv[2]);
         else if (what == "threads")
             threads(argv[2]);
-        else if (what == "stranger")
-            stranger(argv[2]);
-        else if (what == "same_user")
-            same_user(argv[2]);
         else
-            owner(argv[2]);
+            return 1;
         object.fam_finalize("ends");
         std::printf("OK %s\n", argv[1]);
         return 0;

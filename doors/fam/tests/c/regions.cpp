@@ -131,6 +131,9 @@ void attributes() {
     wrong.memoryType = static_cast<Fam_Memory_Type>(3);
     THROWS(FAM_ERR_INVALID, pool->fam_create_region("wrong", 1, 0777, &wrong));
     wrong = given;
+    wrong.interleaveEnable = static_cast<Fam_Interleave_Enable>(3);
+    THROWS(FAM_ERR_INVALID, pool->fam_create_region("wrong", 1, 0777, &wrong));
+    wrong = given;
     wrong.permissionLevel = static_cast<Fam_Permission_Level>(3);
     THROWS(FAM_ERR_INVALID, pool->fam_create_region("wrong", 1, 0777, &wrong));
 }
