@@ -158,6 +158,8 @@ impl Line {
         let Some(signs) = self.channel.signs() else { return News::None };
         match signs.meaning(self.asked.map(|at| at.elapsed())) {
             Meaning::Gone => return News::Gone("its host does not answer".to_owned()),
+            // The system sends it again, and its receipt is an answer as good as any.
+            Meaning::Ask if signs.is_under_way => self.asked = Some(Instant::now()),
             Meaning::Ask if self.channel.has_room() => {
                 let _ = self.channel.write(&self.frames.seal(MessageKind::Ask, &[]));
                 self.asked = Some(Instant::now());

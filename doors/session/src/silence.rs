@@ -25,7 +25,7 @@ const FORGOTTEN: Duration = Duration::from_secs(5);
 pub enum Meaning {
     /// Nothing.
     Alive,
-    /// This side is to ask.
+    /// This side is to ask, or to wait for the receipt of what is under way.
     Ask,
     /// This side has asked.
     Asked,
@@ -66,8 +66,6 @@ impl Signs {
             Some(_) if !self.is_under_way && self.unanswered <= 1 => Meaning::Alive,
             Some(ago) if ago >= self.gone() => Meaning::Gone,
             Some(_) => Meaning::Asked,
-            // The system sends again what is under way.
-            None if self.silence >= self.missing() && self.is_under_way => Meaning::Asked,
             None if self.silence >= self.missing() => Meaning::Ask,
             None => Meaning::Alive,
         }
@@ -139,9 +137,20 @@ mod tests {
         trip: Duration,
         answer: Option<Duration>,
     ) -> Option<Duration> {
+        given_up_with(first, event_loop, trip, answer, false)
+    }
+
+    /// The same, of a host that has not confirmed what this side had sent before: `unconfirmed`.
+    fn given_up_with(
+        first: Duration,
+        event_loop: bool,
+        trip: Duration,
+        answer: Option<Duration>,
+        unconfirmed: bool,
+    ) -> Option<Duration> {
         let (mut now, mut sent, mut sign) = (first, None, Duration::ZERO);
-        loop {
-            let mut is_under_way = sent.is_some();
+        while now < Duration::from_secs(60) {
+            let mut is_under_way = unconfirmed || sent.is_some();
             if let Some(at) = sent.zip(answer).map(|(sent, answer)| sent + answer)
                 && at <= now
             {
@@ -154,17 +163,19 @@ mod tests {
                 Meaning::Alive if sent.is_some() => return None,
                 Meaning::Alive | Meaning::Asked => {}
             }
-            let look = signs(now - sign, trip, sent.is_some());
+            let look = signs(now - sign, trip, unconfirmed || sent.is_some());
             now += if event_loop { look.next(sent.map(|sent| now - sent)) } else { crate::session::LOOK };
         }
+        None
     }
 
     /// A host ends right after a sign. A thread that waits looks, or an event loop.
     #[test]
     fn a_host_that_vanishes_is_found_within_two_seconds() {
         for first in (0..1100).step_by(7).map(Duration::from_millis) {
-            for event_loop in [false, true] {
-                let found = given_up(first, event_loop, Duration::ZERO, None).expect("it is gone");
+            for (event_loop, unconfirmed) in [(false, false), (false, true), (true, false), (true, true)] {
+                let found = given_up_with(first, event_loop, Duration::ZERO, None, unconfirmed);
+                let found = found.expect("it is gone");
                 assert!(found <= FOUND, "{found:?} with a first look after {first:?}");
             }
         }
@@ -208,7 +219,8 @@ mod tests {
         // This host has no way to the other one, and has sent nothing.
         let unsent = Signs { unanswered: 2, ..signs(silence, Duration::ZERO, false) };
         assert_eq!(unsent.meaning(Some(ago)), Meaning::Gone);
-        assert_eq!(signs(silence, Duration::ZERO, true).meaning(None), Meaning::Asked);
+        let asked = signs(silence, Duration::ZERO, true).meaning(Some(Duration::ZERO));
+        assert_eq!(asked, Meaning::Asked);
     }
 
     #[test]
