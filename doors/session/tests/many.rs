@@ -1,12 +1,11 @@
 //! A server with many sessions: what an idle one costs, and that one descriptor wakes for all.
 //! Alone in its process, so that what is counted belongs to the sessions.
 
-use openlapi_session::{Error, Listener, Routes, Session, Settings};
+use openlapi_session::{Error, Listener, Message, Routes, Session, Settings};
 use openlapi_tests::{Deadline, skipped};
-use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::event::{Timespec, epoll};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::fs;
-use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -26,6 +25,9 @@ const MOST_FABRIC_MEMORY: usize = 100 << 20;
 /// Descriptors that a session takes, at most.
 const MOST_DESCRIPTORS: usize = 16;
 const MOST_FABRIC_DESCRIPTORS: usize = 24;
+
+/// Between two looks at a deadline.
+const SHORT: Duration = Duration::from_millis(500);
 
 /// What the sessions of one way are, and may take.
 struct Bounds {
@@ -65,19 +67,14 @@ fn memory() -> usize {
     kib << 10
 }
 
-fn wait(epoll: &impl AsFd, at_most: Duration) -> bool {
-    let limit = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: i64::from(at_most.subsec_nanos()) };
-    poll(&mut [PollFd::new(epoll, PollFlags::IN)], Some(&limit)).is_ok_and(|ready| ready != 0)
-}
-
-/// Serves a session until it may sleep; returns whether it is still open.
-fn serve(session: &Session) -> bool {
+/// Serves a session until it may sleep; returns what has come.
+fn serve(session: &Session) -> Result<Vec<Message>, Error> {
+    let mut messages = Vec::new();
     loop {
-        match session.progress().and_then(|moved| if moved { Ok(false) } else { session.arm() }) {
-            Ok(true) => return true,
-            Ok(false) => {}
-            Err(Error::Closed) => return false,
-            Err(error) => panic!("{error}"),
+        let moved = session.progress()?;
+        messages.extend(std::iter::from_fn(|| session.take()));
+        if !moved && session.arm()? {
+            return Ok(messages);
         }
     }
 }
@@ -180,26 +177,47 @@ fn many(route: Routes) {
     let all = epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll descriptor");
     for (number, session) in (0..).zip(&sessions) {
         epoll::add(&all, session, epoll::EventData::new_u64(number), epoll::EventFlags::IN).expect("room");
-        assert!(serve(session));
+        assert_eq!(serve(session).expect("an open session"), []);
     }
     let mut space = [std::mem::MaybeUninit::<epoll::Event>::uninit(); 64];
     let mut open: Vec<Option<Session>> = sessions.into_iter().map(Some).collect();
-    let mut turn = |open: &mut Vec<Option<Session>>| {
-        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let ready = epoll::wait(&all, &mut space, Some(&zero)).expect("events").0.to_vec();
-        for event in ready {
-            let place = &mut open[event.data.u64() as usize];
-            if place.as_ref().is_some_and(|session| !serve(session)) {
-                place.take().expect("an open session").close().expect("it was closed in order");
-            }
-        }
+    // Serves the sessions that the descriptor names after a wait.
+    let mut turn = |open: &[Option<Session>], at_most: Duration| {
+        let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(at_most.subsec_nanos()) };
+        let ready = epoll::wait(&all, &mut space, Some(&limit)).expect("events").0;
+        let serve = |event: &epoll::Event| {
+            let number = event.data.u64() as usize;
+            open[number].as_ref().map(|session| (number, serve(session)))
+        };
+        ready.iter().filter_map(serve).collect::<Vec<_>>()
     };
     let mut deadline = Deadline::after(Duration::from_secs(60));
     // They all come to rest.
-    while wait(&all, Duration::from_millis(20)) {
-        turn(&mut open);
+    loop {
+        let woken = turn(&open, Duration::from_millis(20));
+        if woken.is_empty() {
+            break;
+        }
+        for (_, came) in woken {
+            assert_eq!(came.expect("an open session"), []);
+        }
         assert!(!deadline.has_passed(), "the sessions do not come to rest");
     }
+    // The peer sends by one that sleeps when another one asks it to.
+    let asking = open[0].as_ref().expect("an open session");
+    asking.progress().expect("an open session");
+    asking.send(b"next", b"woken").expect("a message");
+    assert_eq!(serve(asking).expect("an open session"), []);
+    let mut deadline = Deadline::after(Duration::from_secs(60));
+    let mut arrived: Vec<(usize, Vec<u8>)> = Vec::new();
+    while arrived.is_empty() {
+        for (number, came) in turn(&open, SHORT) {
+            let came = came.expect("an open session");
+            arrived.extend(came.into_iter().map(|message| (number, message.data)));
+        }
+        assert!(!deadline.has_passed(), "a message wakes nobody");
+    }
+    assert!(matches!(&arrived[..], [(1.., data)] if data == b"woken"), "{arrived:?}");
     // This side closes half of them in order, and the peer leaves the others without a word.
     for place in open.iter_mut().step_by(2) {
         place.take().expect("an open session").close().expect("an orderly end");
@@ -209,10 +227,14 @@ fn many(route: Routes) {
     let mut deadline = Deadline::after(Duration::from_secs(120));
     let mut lost = 0;
     while lost < most.sessions / 2 {
-        for place in open.iter_mut().skip(1).step_by(2) {
-            if place.as_ref().is_some_and(|session| matches!(session.progress(), Err(Error::Lost(_)))) {
-                *place = None;
-                lost += 1;
+        for (number, came) in turn(&open, SHORT) {
+            match came {
+                Ok(came) => assert_eq!(came, []),
+                Err(Error::Lost(_)) => {
+                    open[number] = None;
+                    lost += 1;
+                }
+                Err(error) => panic!("{error}"),
             }
         }
         assert!(!deadline.has_passed(), "{lost} of the sessions know that the peer is gone");

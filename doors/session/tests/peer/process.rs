@@ -7,7 +7,7 @@
 mod talk;
 
 use openlapi_session::{
-    Error, Listener, Result, Routes, Session, Settings, accept, connect, connect_tcp, connect_unix,
+    Error, Listener, Message, Result, Routes, Session, Settings, accept, connect, connect_tcp, connect_unix,
     connect_unix_of_any_user, key_file,
 };
 use rustix::event::epoll;
@@ -161,7 +161,8 @@ fn end_without_descriptors(sessions: Vec<Session>) {
     assert_eq!(found.st_size, 0, "the library has written into a file of the program");
 }
 
-/// An event loop, until the other side has closed all sessions.
+/// An event loop, until the other side has closed all sessions. A message with the header `next` is
+/// sent on by the session that was opened next.
 fn sleep(sessions: Vec<Session>) -> Result<()> {
     let all = epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll descriptor");
     let mut open: BTreeMap<u64, Session> = (0..).zip(sessions).collect();
@@ -170,10 +171,19 @@ fn sleep(sessions: Vec<Session>) -> Result<()> {
     }
     let mut ready: Vec<u64> = open.keys().copied().collect();
     loop {
-        for number in ready {
+        while let Some(number) = ready.pop() {
             let Some(session) = open.get(&number) else { continue };
             match until_it_sleeps(session) {
-                Ok(()) => {}
+                Ok(asked) => {
+                    let next = open.range(number + 1..).next().or_else(|| open.iter().next());
+                    let (next, session) = next.expect("this one at least");
+                    for data in asked {
+                        // It is not asleep while it sends.
+                        session.progress()?;
+                        session.send(b"", &data)?;
+                        ready.push(*next);
+                    }
+                }
                 Err(Error::Closed) => open.remove(&number).expect("an open session").close()?,
                 Err(error) => return Err(error),
             }
@@ -187,11 +197,17 @@ fn sleep(sessions: Vec<Session>) -> Result<()> {
     }
 }
 
-fn until_it_sleeps(session: &Session) -> Result<()> {
+/// What was to be sent on.
+fn until_it_sleeps(session: &Session) -> Result<Vec<Vec<u8>>> {
+    let mut asked = Vec::new();
     while session.progress()? || !session.arm()? {
-        while session.take().is_some() {}
+        while let Some(Message { header, data }) = session.take() {
+            if header == b"next" {
+                asked.push(data);
+            }
+        }
     }
-    Ok(())
+    Ok(asked)
 }
 
 fn open(side: &str, channel: &str, settings: &Settings, listener: &mut Option<Listener>) -> Result<Session> {
