@@ -125,9 +125,23 @@ fn sizes_of_pools_and_sets() {
     assert_eq!((&*errno, &*rest), ("OK", "7"));
     assert_eq!(host.try_call("open", "two", TWO + 4096).0, "EFBIG");
     assert_eq!(host.try_call("open", "two", 8192).0, "OK");
-    assert_eq!(host.part("two", 1).metadata().expect("a part").permissions().mode() & 0o600, 0o600);
     let (errno, rest) = host.try_by("open", "two", 8192, |job| job.env("RPMEM_MAX_NLANES", "3"));
     assert_eq!((&*errno, &*rest), ("OK", "3"));
+}
+
+#[test]
+fn the_mode_of_new_parts_is_what_the_umask_leaves() {
+    let host = Host::new("modes");
+    for (umask, mode) in [("000", 0o666), ("027", 0o640)] {
+        host.set("two", "", 2);
+        host.script("ssh", &format!("umask {umask}\nfor command; do :; done\nexec sh -c \"$command\"\n"));
+        assert_eq!(host.try_call("create", "two", TWO).0, "OK");
+        for part in 0..2 {
+            let found = host.part("two", part).metadata().expect("a part");
+            assert_eq!((found.permissions().mode() & 0o777, found.len()), (mode, PART), "umask {umask}");
+        }
+        assert_eq!(host.try_call("remove", "two", TWO).0, "OK");
+    }
 }
 
 #[test]
@@ -147,6 +161,7 @@ fn sets_that_are_missing_or_wrong() {
         ("PMEMPOOLSET\n1M /tmp/x\n", "EINVAL"),
         ("PMEMPOOLSET\nAUTO /dev/dax0.0\n", "EOPNOTSUPP"),
         ("PMEMPOOLSET\n8M /tmp\n", "EOPNOTSUPP"),
+        ("PMEMPOOLSET\n8M /dev/null\n", "EOPNOTSUPP"),
     ] {
         host.write("sets/wrong", set);
         for call in ["create", "open"] {
@@ -325,13 +340,13 @@ fn one_client_at_a_time() {
 }
 
 #[test]
-fn the_header_is_one_of_cxx_too() {
-    let folder = workspace().join("doors/rpmem/include");
+fn the_header_has_the_numbers_of_the_interface_for_c_and_cxx() {
+    let folder = workspace().join("doors/rpmem");
     for (compiler, language) in [("cc", "c"), ("g++", "c++")] {
-        let header = folder.join("librpmem.h");
         let compiled = Command::new(compiler)
             .args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", "-x", language])
-            .arg(&header)
+            .args(["-I", "include", "tests/c/layout.c"])
+            .current_dir(&folder)
             .output()
             .expect("a compiler");
         assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
@@ -455,6 +470,9 @@ fn how_ssh_is_called() {
         let job = host.calls(&["try", call, target, "a set", "8192"]);
         job.env("RPMEM_SSH", &ssh).env("RPMEM_CMD", "one -c x | two").run().ok();
     };
+    // What the program sets later changes nothing.
+    let late = host.calls(&["late", "host", "a set", "8192"]);
+    all_of_it(late.env("RPMEM_SSH", &ssh).env("RPMEM_CMD", "one | two"));
     for (target, call) in [("host", "open"), ("me@host:2222", "remove"), ("[::1]:22", "force")] {
         run(target, call);
     }
@@ -463,6 +481,8 @@ fn how_ssh_is_called() {
     assert_eq!(
         lines,
         [
+            "-T -4 -oBatchMode=yes host one",
+            "-T -4 -oBatchMode=yes host two",
             "-T -4 -oBatchMode=yes host one -c x",
             "-p 2222 -T -4 -oBatchMode=yes me@host one -c x --remove 'a set'",
             "-p 22 -T -oBatchMode=yes ::1 one -c x --remove 'a set' --force",

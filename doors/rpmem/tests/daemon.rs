@@ -142,6 +142,61 @@ fn what_the_daemon_refuses() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains(".rpmemd.conf"), "{refused:?}");
 }
 
+#[test]
+fn version_and_help() {
+    let said = |word: &str| {
+        let output = Command::new(built().join("rpmemd")).arg(word).output().expect("the daemon runs");
+        assert!(output.status.success() && output.stderr.is_empty(), "{word}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    for word in ["-V", "--version"] {
+        assert_eq!(said(word), concat!("rpmemd ", env!("CARGO_PKG_VERSION"), "\n"));
+    }
+    let help = said("--help");
+    assert_eq!(said("-h"), help);
+    for option in ["-c, --config", "-r, --remove", "-f, --force", "-s, --pool-set", "-t, --nthreads"] {
+        assert!(help.contains(option), "{option}: {help}");
+    }
+}
+
+/// Syslog unless the configuration says otherwise, and then a file of the machine. The daemon runs
+/// where /var/log is this test's, and with a syslog of the test's.
+#[test]
+fn where_the_log_goes() {
+    let flags = ["-shared", "-fPIC", "-Wextra", "-fno-sanitize=all"];
+    let syslog = compile_plain("rpmem_syslog", &["doors/rpmem/tests/c/syslog.c"], &flags);
+    let host = Host::new("syslog");
+    let lines = host.path("lines");
+    let folder = host.path("logs");
+    fs::create_dir(&folder).expect("a folder");
+    let run = |start: &str, setting: &str| {
+        host.write("rpmemd.conf", &format!("poolset-dir = {}\n{setting}\n", host.path("sets").display()));
+        let script = format!("{start} exec {} --remove none", host.command());
+        let script = Command::new("unshare")
+            .args(["-rm", "sh", "-c", &script])
+            .env("SYSLOG", &lines)
+            .output()
+            .expect("a shell");
+        assert_eq!(script.status.code(), Some(libc::ENOENT), "{script:?}");
+        fs::read_to_string(&lines).unwrap_or_default()
+    };
+    let mount = format!("mount --bind {} /var/log && ", folder.display());
+    let is_possible = Command::new("unshare").args(["-rm", "sh", "-c", &format!("{mount} true")]).output();
+    if !is_possible.is_ok_and(|output| output.status.success()) {
+        return skipped("where_the_log_goes", "no namespace of mounts can be made");
+    }
+    let preload = format!("{mount} LD_PRELOAD={}", syslog.display());
+    let files = || fs::read_dir(&folder).expect("a folder").count();
+    // LOG_DAEMON and LOG_ERR.
+    let first = run(&preload, "");
+    assert!(first.starts_with("27 rpmemd: ") && first.contains("none"), "{first}");
+    let second = run(&preload, "use-syslog = yes\nlog-file = /var/log/other");
+    assert_eq!((second, files()), (first.repeat(2), 0));
+    assert_eq!(run(&preload, "use-syslog = no"), first.repeat(2));
+    let log = fs::read_to_string(folder.join("rpmemd.log")).expect("the log");
+    assert!(log.contains("none") && files() == 1, "{log}");
+}
+
 /// Without --config the machine's file is read, and then the user's, which has the last word. The
 /// daemon runs where /etc is this test's.
 #[test]

@@ -11,6 +11,8 @@
  *                                   remove, force; prints errno's name, the lanes and the text
  *   calls hold TARGET SET SIZE      opens, says "open", and persists once for each line it reads;
  *                                   says what each returned, and at the end what close returned
+ *   calls late TARGET SET SIZE      another environment, behind the back of the library, which is
+ *                                   loaded; no ssh reaches anything
  *   calls again TARGET SET SIZE     persists 8192 bytes at the same place without end, all of them
  *                                   of one value, and says how often it has done so
  */
@@ -432,6 +434,17 @@ static void again(void)
 	}
 }
 
+static void late(void)
+{
+	unsigned lanes = 1;
+	struct rpmem_pool_attr attr = example();
+	CHECK(setenv("RPMEM_SSH", "/nowhere", 1) == 0 && setenv("RPMEM_CMD", "late", 1) == 0);
+	for (int turn = 0; turn < 2; turn++) {
+		CHECK(!rpmem_open(target, set, local, size, &lanes, &attr));
+		CHECK(errno == ECONNREFUSED);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	CHECK(argc >= 4);
@@ -459,6 +472,8 @@ int main(int argc, char **argv)
 		undrained();
 	else if (strcmp(mode, "try") == 0)
 		try(call);
+	else if (strcmp(mode, "late") == 0)
+		late();
 	else if (strcmp(mode, "again") == 0)
 		again();
 	else
