@@ -83,13 +83,12 @@ grep -q 'task 1: the board is as it was put' <<<"$ran"
 grep -q 'task 3: the message is as it was sent' <<<"$ran"
 inside sh -c 'cd /tmp && cc /usr/share/openlapi/samples/gm/ring.c -o ring -lgm && poe ./ring -procs 3'
 # The daemon is started as on another host, by what stands for ssh.
-cp doors/rpmem/samples/replica.c "$root/tmp"
 mkdir "$root/tmp/sets"
 printf 'PMEMPOOLSET\n2M /tmp/text.part\n' >"$root/tmp/sets/text.set"
 # shellcheck disable=SC2016 # for the script
 printf '#!/bin/sh\nfor command; do :; done\nexec sh -c "$command"\n' >"$root/tmp/ssh"
 chmod 755 "$root/tmp/ssh"
-inside cc /tmp/replica.c -o /tmp/replica -lrpmem
+inside cc /usr/share/openlapi/samples/rpmem/replica.c -o /tmp/replica -lrpmem
 replica() { inside env RPMEM_SSH=/tmp/ssh RPMEM_CMD="rpmemd --poolset-dir=/tmp/sets" /tmp/replica "$@"; }
 replica save host text.set "what a program had in its memory"
 replica restore host text.set | grep -q "what a program had in its memory"

@@ -10,12 +10,13 @@ leave() {
 }
 trap leave EXIT
 cd "$(dirname "$0")"
-compile() { cc -I"$1/include" "samples/$2.c" -o "$work/$2" -L"$1/lib" -Wl,-rpath,"$1/lib" -lgm; }
+read -ra flags < <(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --cflags --libs gm)
+compile() { cc "samples/$1.c" -o "$work/$1" "${flags[@]}"; }
 for sample in ring alltoall; do
-    compile "$1" $sample
+    compile $sample
     if command -v poe >/dev/null; then poe "$work/$sample" -procs 3; else "$work/$sample"; fi
 done
-compile "$1" echo
+compile echo
 printf '%s\n' "1 here unix:$work/1" "2 here unix:$work/2" >"$work/map"
 export LAPI_GM_MAP=$work/map
 LAPI_GM_NODE=1 "$work/echo" >"$work/serves" &

@@ -3,8 +3,11 @@
 mod program;
 
 use openlapi_tests::Job;
-use program::{compile, poe};
+use program::{compile, libraries, poe};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
+use std::process::Command;
 
 #[test]
 fn a_ring() {
@@ -13,6 +16,21 @@ fn a_ring() {
         let outcome = poe(&program, 4).env("LAPI_GM_NODES", nodes).run();
         assert_eq!(outcome.ok().stdout.trim(), "the message has passed 4 tasks", "{nodes}");
     }
+}
+
+#[test]
+fn a_ring_with_the_static_library() {
+    // Compiled again when the library changes.
+    let mut hash = DefaultHasher::new();
+    fs::read(libraries().join("libgm.a")).expect("the static library").hash(&mut hash);
+    let library = format!("-DLIBRARY={}", hash.finish());
+    let flags = "-Wl,-Bstatic -lgm -Wl,-Bdynamic -Wl,--as-needed -ldl -lm -lpthread";
+    let flags: Vec<&str> = flags.split(' ').chain([&*library]).collect();
+    let program = compile("gm_static_ring", "cc", &["../../samples/ring.c"], &flags);
+    let needed = Command::new("readelf").arg("-d").arg(&program).output().expect("readelf");
+    let needed = String::from_utf8_lossy(&needed.stdout).into_owned();
+    assert!(needed.contains("libc.so") && !needed.contains("libgm"), "{needed}");
+    assert_eq!(poe(&program, 3).run().ok().stdout.trim(), "the message has passed 3 tasks");
 }
 
 #[test]
