@@ -10,7 +10,7 @@
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
 # make simulate   whole jobs over UDP on a virtual clock, SEEDS=1000 from SEED=1: losses, partitions, deaths and returns (200 seeds are part of make test)
 # make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and replaced; SEED=n; HOSTS=2: on network namespaces, RAILS=2: with two links, NETWORK=udp LOSS=1: over UDP with loss
-# make soak-gm    processes of GM send to each other for SECONDS=60 while some are killed and replaced; SEED=n
+# make soak-gm    processes of GM send and put to each other for SECONDS=60 while some are killed and replaced; SEED=n; HOSTS=2: on network namespaces, whose link fails at times
 # make soak-rpmem  TRANSACTIONS=100000 in 4 threads with a replica, and KILLS=1000 of the program and a tenth of them of the daemon; SEED=n: the first one
 # make soak-sessions  one server with 1,000 sessions over shared memory and over UDP, 10 over libfabric, SESSIONS=1000 by the best network, and what an idle one costs
 # make soak-fam   PES=64 programs of OpenFAM do OPERATIONS=1000000 against a model, with one and with three daemons; SEED=n
@@ -191,9 +191,9 @@ soak:
 	LAPI_STAGE="$(STAGE)" ci/soak.sh SECONDS=$(SECONDS) TASKS=$(TASKS) HOSTS=$(HOSTS) RAILS=$(RAILS) NETWORK=$(NETWORK) LOSS=$(LOSS) $(if $(SEED),SEED=$(SEED))
 
 soak-gm:
-	ci/deps.sh build
+	ci/deps.sh build net
 	@echo "== soak-gm"
-	GM_SOAK=$(SECONDS) $(if $(SEED),GM_SEED=$(SEED)) $(CARGO) test --quiet -p openlapi-gm --test soak -- --nocapture </dev/null
+	GM_SOAK=$(SECONDS) GM_HOSTS=$(HOSTS) $(if $(SEED),GM_SEED=$(SEED)) $(CARGO) test --quiet -p openlapi-gm --test soak -- --nocapture </dev/null
 
 soak-rpmem:
 	ci/deps.sh build net doors

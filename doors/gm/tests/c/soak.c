@@ -3,28 +3,38 @@
  *
  * Every node sends numbered messages of both priorities to every other one, until SIGUSR1; then it
  * says what was delivered last, and goes on to receive until SIGTERM, when it says what has come
- * last. Nodes may be killed, and others take their places.
+ * last. Nodes may be killed, and others take their places. Before some messages goes a put, which is
+ * there when the message is.
  *
  * A message has the number of its run and one within the run. A run ends by a failure; the next one
- * begins with 0. So within a run nothing may be missing, come twice, or come in another order.
+ * begins with 0. So within a run nothing may be missing, come twice, or come in another order. All
+ * processes have the memory for puts at the same address, so that none must be told which it is.
  */
+#define _GNU_SOURCE
 #include "gm.h"
 #include <signal.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { PORT = 2, LEAST = 6, GREATEST = 13, WINDOW = 4, BUFFERS = 6, MOST = 8, PAUSE_US = 20000 };
+/* The most bytes of a put, and places for those of one stream: more than there are buffers for its
+ * messages, and messages under way. */
+enum { BLOCK = 8192, PLACES = 64 };
+#define LANDING ((unsigned char *)0x200000000000)
 
 struct header {
     gm_u64_t sender;
     gm_u32_t node, run, index, length;
+    /* Bytes of the put before it, 0: there is none. It has this header, too. */
+    gm_u32_t put, none;
 };
 
 /* A message that is sent, and its memory. */
 struct slot {
     struct stream *stream;
     struct slot *next;
-    struct header *memory;
+    struct header *memory, *block;
 };
 
 /* What goes to one node with one priority. */
@@ -43,12 +53,12 @@ struct stream {
 
 /* What has come from one node with one priority. */
 struct source {
-    gm_u64_t sender, received;
+    gm_u64_t sender, received, puts;
     gm_u32_t run, index;
 };
 
-static struct stream streams[MOST][2];
-static struct source sources[MOST][2];
+static struct stream streams[MOST + 1][2];
+static struct source sources[MOST + 1][2];
 static unsigned own, nodes;
 static gm_u64_t born;
 static volatile sig_atomic_t stops, ends;
@@ -63,6 +73,14 @@ static gm_u64_t now_us(clockid_t clock) {
 
 static unsigned char byte_of(const struct header *header, gm_u32_t at) {
     return (unsigned char)(header->sender + header->run * 7 + header->index * 31 + at * 131);
+}
+
+static unsigned char byte_of_put(const struct header *header, gm_u32_t at) { return byte_of(header, at * 3 + 77); }
+
+/* Where the put of a node lands at its target. */
+static struct header *place(const struct header *header, unsigned priority) {
+    gm_size_t stream = header->node * 2 + priority;
+    return (struct header *)(LANDING + (stream * PLACES + header->index % PLACES) * BLOCK);
 }
 
 static void fault(const char *what, const struct header *header, unsigned priority) {
@@ -82,6 +100,16 @@ static void received(const struct header *header, unsigned length, unsigned prio
     for (at = 0; at < length - sizeof *header; at++)
         if (bytes[at] != byte_of(header, at))
             fault("other bytes", header, priority);
+    if (header->put != 0) {
+        const struct header *put = place(header, priority);
+        if (memcmp(put, header, sizeof *header) != 0)
+            fault("the put before it is not there", header, priority);
+        bytes = (const unsigned char *)(put + 1);
+        for (at = 0; at < header->put - sizeof *header; at++)
+            if (bytes[at] != byte_of_put(header, at))
+                fault("other bytes were put", header, priority);
+        source->puts++;
+    }
     if (header->sender == source->sender && header->run == source->run) {
         if (header->index != source->index + 1)
             fault("another one is next", header, priority);
@@ -103,18 +131,8 @@ static void dropped(struct gm_port *port, void *context, gm_status_t status) {
     ((struct stream *)context)->failed = 0;
 }
 
-static void sent(struct gm_port *port, void *context, gm_status_t status) {
-    struct slot *slot = (struct slot *)context;
-    struct stream *stream = slot->stream;
-    stream->under_way--;
-    slot->next = stream->free;
-    stream->free = slot;
-    if (status == GM_SUCCESS) {
-        stream->last_run = slot->memory->run;
-        stream->last_index = slot->memory->index;
-        stream->delivered++;
-        return;
-    }
+/* Nothing goes to the node until everything that was to be sent is dropped; then a run begins. */
+static void failed(struct gm_port *port, struct stream *stream, gm_status_t status) {
     if (status == GM_SEND_DROPPED)
         return;
     if (status != GM_SEND_TARGET_NODE_UNREACHABLE && status != GM_SEND_TARGET_PORT_CLOSED) {
@@ -130,6 +148,29 @@ static void sent(struct gm_port *port, void *context, gm_status_t status) {
     gm_drop_sends(port, stream->priority, stream->node, PORT, dropped, stream);
 }
 
+static void sent(struct gm_port *port, void *context, gm_status_t status) {
+    struct slot *slot = (struct slot *)context;
+    struct stream *stream = slot->stream;
+    stream->under_way--;
+    slot->next = stream->free;
+    stream->free = slot;
+    if (status == GM_SUCCESS) {
+        stream->last_run = slot->memory->run;
+        stream->last_index = slot->memory->index;
+        stream->delivered++;
+        return;
+    }
+    failed(port, stream, status);
+}
+
+static void has_put(struct gm_port *port, void *context, gm_status_t status) {
+    struct stream *stream = ((struct slot *)context)->stream;
+    stream->under_way--;
+    /* A process that has begun takes no puts yet. */
+    if (status != GM_SUCCESS)
+        failed(port, stream, status == GM_SEND_REJECTED ? GM_SEND_TARGET_PORT_CLOSED : status);
+}
+
 static void post(struct stream *stream) {
     struct slot *slot = stream->free;
     unsigned size = LEAST + (unsigned)gm_rand_mod(GREATEST - LEAST + 1);
@@ -141,6 +182,18 @@ static void post(struct stream *stream) {
     header->run = stream->run;
     header->index = stream->index++;
     header->length = (gm_u32_t)sizeof *header + (gm_u32_t)gm_rand_mod(most - sizeof *header + 1);
+    header->put = 0;
+    header->none = 0;
+    if (gm_rand_mod(3) == 0) {
+        struct header *block = slot->block;
+        header->put = (gm_u32_t)sizeof *header + (gm_u32_t)gm_rand_mod(BLOCK - sizeof *header + 1);
+        *block = *header;
+        for (at = 0; at < header->put - sizeof *header; at++)
+            ((unsigned char *)(block + 1))[at] = byte_of_put(header, at);
+        stream->under_way++;
+        gm_put(stream->port, block, (gm_remote_ptr_t)(gm_up_t)place(header, stream->priority), header->put,
+               stream->priority, stream->node, PORT, has_put, slot);
+    }
     for (at = 0; at < header->length - sizeof *header; at++)
         ((unsigned char *)(header + 1))[at] = byte_of(header, at);
     stream->under_way++;
@@ -170,7 +223,12 @@ int main(int argc, char **argv) {
     born = now_us(CLOCK_REALTIME);
     if (argc != 2 || signal(SIGUSR1, stop) == SIG_ERR || signal(SIGTERM, stop) == SIG_ERR)
         return 2;
+    if (mmap(LANDING, (gm_size_t)(MOST + 1) * 2 * PLACES * BLOCK, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != LANDING)
+        return 3;
     if (gm_init() != GM_SUCCESS || gm_open(&port, 0, PORT, "soak", GM_API_VERSION_2_0) != GM_SUCCESS)
+        return 1;
+    if (gm_allow_remote_memory_access(port) != GM_SUCCESS)
         return 1;
     gm_get_node_id(port, &own);
     gm_max_node_id_in_use(port, &nodes);
@@ -189,6 +247,7 @@ int main(int argc, char **argv) {
                 struct slot *slot = (struct slot *)gm_calloc(1, sizeof *slot);
                 slot->stream = stream;
                 slot->memory = (struct header *)gm_dma_malloc(port, 1UL << GREATEST);
+                slot->block = (struct header *)gm_dma_malloc(port, BLOCK);
                 slot->next = stream->free;
                 stream->free = slot;
             }
@@ -225,9 +284,10 @@ int main(int argc, char **argv) {
         ;
     for (node = 1; node <= nodes; node++)
         for (priority = 0; priority < 2; priority++)
-            printf("from %u %u %llu %u.%u %llu\n", node, priority, (unsigned long long)sources[node][priority].sender,
-                   sources[node][priority].run, sources[node][priority].index,
-                   (unsigned long long)sources[node][priority].received);
+            printf("from %u %u %llu %u.%u %llu %llu\n", node, priority,
+                   (unsigned long long)sources[node][priority].sender, sources[node][priority].run,
+                   sources[node][priority].index, (unsigned long long)sources[node][priority].received,
+                   (unsigned long long)sources[node][priority].puts);
     gm_close(port);
     gm_finalize();
     return 0;
