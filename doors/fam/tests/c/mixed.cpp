@@ -4,6 +4,8 @@
 // that it reads. A table of counters belongs to all: at the end each has the sum of what was added.
 #include "conformance.h"
 
+#include <algorithm>
+
 fam *pool;
 
 namespace {
@@ -40,7 +42,7 @@ class Part {
         uint64_t offset = numbers.below(part), length = 1 + numbers.below(part - offset);
         if (numbers.below(8))
             length = 1 + (length - 1) % 64;
-        switch (numbers.below(9)) {
+        switch (numbers.below(12)) {
         case 0:
         case 1:
             draw(length);
@@ -68,6 +70,15 @@ class Part {
         case 7:
             vector(numbers.below(2) != 0);
             break;
+        case 9:
+            gets();
+            break;
+        case 10:
+            strided(numbers.below(2) != 0, numbers.below(2) != 0);
+            break;
+        case 11:
+            atomics(offset & ~static_cast<uint64_t>(7));
+            break;
         case 8: {
             uint64_t half = part / 2, count = 1 + length % half;
             pool->fam_copy_wait(pool->fam_copy(item, begin, item, begin + half, count));
@@ -87,6 +98,99 @@ class Part {
         for (uint64_t i = 0; i < length; i++)
             local[i] = static_cast<unsigned char>(numbers.below(256));
     }
+
+    // Several at a time, of lengths of their own.
+    void gets() {
+        const uint64_t count = 16, room = part / count;
+        uint64_t offsets[count], lengths[count];
+        for (uint64_t i = 0; i < count; i++) {
+            lengths[i] = 1 + numbers.below(i ? 64 : room);
+            offsets[i] = numbers.below(part - lengths[i] + 1);
+            pool->fam_get_nonblocking(&local[i * room], item, begin + offsets[i], lengths[i]);
+        }
+        pool->fam_quiet();
+        for (uint64_t i = 0; i < count; i++)
+            CHECK(std::memcmp(&local[i * room], &model[offsets[i]], lengths[i]) == 0);
+    }
+
+    // Elements at equal distances.
+    void strided(bool writes, bool waits) {
+        const uint64_t sizes[] = {1, 4, 8, 24, 1000}, size = sizes[numbers.below(5)];
+        // Elements are counted from the item's beginning, and the part's may be within one.
+        const uint64_t first = (begin + size - 1) / size + numbers.below(100);
+        const uint64_t room = (begin + part) / size - first, count = 1 + numbers.below(40);
+        const uint64_t stride = 1 + numbers.below(room / count);
+        auto place = [&](uint64_t i) { return &model[(first + i * stride) * size - begin]; };
+        if (writes) {
+            draw(count * size);
+            if (waits)
+                pool->fam_scatter_blocking(local.data(), item, count, first, stride, size);
+            else
+                pool->fam_scatter_nonblocking(local.data(), item, count, first, stride, size);
+            pool->fam_quiet();
+            for (uint64_t i = 0; i < count; i++)
+                std::memcpy(place(i), &local[i * size], size);
+        } else {
+            if (waits)
+                pool->fam_gather_blocking(local.data(), item, count, first, stride, size);
+            else
+                pool->fam_gather_nonblocking(local.data(), item, count, first, stride, size);
+            pool->fam_quiet();
+            for (uint64_t i = 0; i < count; i++)
+                CHECK(std::memcmp(&local[i * size], place(i), size) == 0);
+        }
+    }
+
+    void atomics(uint64_t offset) {
+        switch (numbers.below(6)) {
+        case 0:
+            return atomic<int32_t>(offset);
+        case 1:
+            return atomic<int64_t>(offset);
+        case 2:
+            return atomic<uint32_t>(offset);
+        case 3:
+            return atomic<uint64_t>(offset);
+        case 4:
+            return atomic<float>(offset);
+        default:
+            return atomic<double>(offset);
+        }
+    }
+
+    // Of a number that is set before: other bytes may be no number. Quarters are exact.
+    template <typename T> void atomic(uint64_t offset) {
+        auto draw = [&] { return static_cast<T>(static_cast<int>(numbers.below(4001)) - 2000) / 4; };
+        const uint64_t at = begin + offset;
+        const T before = draw(), other = draw();
+        T after = before;
+        pool->fam_set(item, at, before);
+        pool->fam_fence();
+        const bool fetches = numbers.below(2) != 0;
+        switch (numbers.below(4)) {
+        case 0:
+            after = std::min(before, other);
+            fetches ? same(pool->fam_fetch_min(item, at, other), before) : pool->fam_min(item, at, other);
+            break;
+        case 1:
+            after = std::max(before, other);
+            fetches ? same(pool->fam_fetch_max(item, at, other), before) : pool->fam_max(item, at, other);
+            break;
+        case 2:
+            after += other;
+            fetches ? same(pool->fam_fetch_add(item, at, other), before) : pool->fam_add(item, at, other);
+            break;
+        case 3:
+            after -= other;
+            fetches ? same(pool->fam_fetch_subtract(item, at, other), before)
+                    : pool->fam_subtract(item, at, other);
+            break;
+        }
+        pool->fam_quiet();
+        std::memcpy(&model[offset], &after, sizeof(T));
+    }
+
+    template <typename T> static void same(T found, T expected) { CHECK(found == expected); }
 
     void swap(uint64_t offset) {
         uint64_t value = numbers.below(UINT64_MAX), old;
