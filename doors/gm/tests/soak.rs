@@ -1,8 +1,8 @@
 //! Processes of a map send to each other all the time, while some of them are killed, or stopped
 //! for good, and others take their places: nothing is lost, comes twice, or in another order.
 //!
-//! `GM_SOAK=60` sets the seconds, and `GM_SEED` the seed, which a failure names: `make soak-gm`. With
-//! `GM_HOSTS=2` they are on two hosts, whose link fails at times.
+//! `GM_SOAK=60` sets the seconds, and `GM_SEED` the seed, which a failure names: `make soak-gm`.
+//! With `GM_HOSTS=2` they are on two hosts, whose link fails at times.
 
 mod program;
 

@@ -140,7 +140,7 @@ mod tests {
         given_up_with(first, event_loop, trip, answer, false)
     }
 
-    /// The same, of a host that has not confirmed what this side had sent before: `unconfirmed`.
+    /// The time of [`given_up`], also for a host that has not confirmed what was sent before.
     fn given_up_with(
         first: Duration,
         event_loop: bool,
