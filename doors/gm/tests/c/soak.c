@@ -3,8 +3,8 @@
  *
  * Every node sends numbered messages of both priorities to every other one, until SIGUSR1; then it
  * says what was delivered last, and goes on to receive until SIGTERM, when it says what has come
- * last. Nodes may be killed, and others take their places. Before some messages goes a put, which is
- * there when the message is.
+ * last. Nodes may be killed, and others take their places. Before some messages goes a put, which
+ * is there when the message is.
  *
  * A message has the number of its run and one within the run. A run ends by a failure; the next one
  * begins with 0. So within a run nothing may be missing, come twice, or come in another order. All

@@ -1,6 +1,6 @@
 /*
- * Numbers and places of librpmem.h, for C and C++: compiled, and not run. The expected ones are those
- * of the interface, which programs were compiled with.
+ * Numbers and places of librpmem.h, for C and C++: compiled, and not run. The expected ones are
+ * those of the interface, which programs were compiled with.
  */
 #include <librpmem.h>
 
