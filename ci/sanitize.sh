@@ -48,11 +48,11 @@ thread_programs=(
 # The strangers of a listener count its descriptors, and ThreadSanitizer has some of its own.
 # That of many sessions measures memory.
 address_doors=(
-    "session --lib --test processes --test strangers"
+    "session --lib --test processes --test strangers --test conformance --test receivers --test bursts"
     "gm --lib --test beside_lapi --test conformance --test by_hand"
     "netio3 --lib --test programs"
     "rpmem --lib --bins --test calls --test daemon"
-    "fam --lib --bins --test daemon --test pool --test persistence --test programs --test conformance"
+    "fam --lib --bins --test daemon --test pool --test movers --test persistence --test programs --test conformance"
 )
 thread_doors=(
     "session --lib --test processes --test receivers --test bursts"
