@@ -8,8 +8,8 @@
 //! * [`registry`]: handles of programs.
 //! * [`pack`]: LAPI_DGSP_PACK and LAPI_DGSP_UNPACK.
 //! * [`vector`]: vectors as C describes them, and their checks. [`Layout`]: any layout, vectors and
-//!   programs alike. [`description`]: a vector or a layout as it travels in packets. [`overlaps`]:
-//!   what is contiguous in two layouts.
+//!   programs alike. [`description`]: a vector or a layout as it travels in packets.
+//!   [`mod@overlaps`]: what is contiguous in two layouts.
 
 // c_long and c_ulong have 32 bits on some targets, and then these casts do something.
 #![allow(clippy::unnecessary_cast)]

@@ -33,7 +33,7 @@
 //! * **Ending.** LAPI_Term waits, as long as it waits for anything, until the peers have what
 //!   was sent ([`Tally::outstanding`]). [`Endpoint::close`] lingers for what is left.
 //! * **Sleeping.** Between [`Wakeup::arm`] (which returned `true`) and [`Wakeup::disarm`], an
-//!   arriving packet or number ([`Peers::signal`]), room after `NoRoom`, a report of a taken
+//!   arriving packet or number ([`Door::signal`]), room after `NoRoom`, a report of a taken
 //!   packet or of a remote access, or a [`Want::Wake`] makes the event descriptor readable. No
 //!   wake-up is lost. The descriptor is readable only when it was armed, woken or kicked since the
 //!   last `disarm`.

@@ -1,7 +1,7 @@
 //! Sessions: two processes that no launcher started put into, get from and send to each other.
 //!
 //! One process listens ([`Listener`], or [`accept`] on a pair of pipes), the other one connects
-//! ([`connect`], [`connect_tcp`], [`connect_unix`]). The channel that they find each other by
+//! ([`connect()`], [`connect_tcp`], [`connect_unix`]). The channel that they find each other by
 //! carries start-up bytes alone; data takes the best way between them: shared memory on one host,
 //! libfabric or encrypted UDP between hosts. A session is a job of two tasks of OpenLAPI's core: it
 //! ends alone, needs none of LAPI's handles, and a process has as many as its limits allow.

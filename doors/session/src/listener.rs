@@ -115,7 +115,7 @@ impl Arrived {
     /// Opens the session, which waits for the peer.
     ///
     /// # Errors
-    /// Those of [`crate::connect`].
+    /// Those of [`crate::connect()`].
     pub fn open(self) -> Result<Session> {
         let until = after(self.settings.patience);
         open(self.line, Side::Accepting, (&self.own, &self.peer), &self.settings, until)
@@ -211,7 +211,7 @@ impl Listener {
     /// its side, others wait.
     ///
     /// # Errors
-    /// Why there is no session with a peer that has proved itself, as [`crate::connect`] has it;
+    /// Why there is no session with a peer that has proved itself, as [`crate::connect()`] has it;
     /// the next call goes on with the others. [`Error::Limit`], [`Error::System`]: the listener
     /// itself.
     pub fn accept(&mut self, deadline: Option<Instant>) -> Result<Option<Session>> {

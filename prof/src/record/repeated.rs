@@ -1,7 +1,7 @@
 //! Puts like the one before them: same place, same task, same length, neither timed nor long.
 //!
 //! A program that sends many small puts sends them mostly so. All that the profiler does for such a
-//! put is to count one number down, as [`super::untimed`] does for calls that are like the last
+//! put is to count one number down, as [`super::untimed()`] does for calls that are like the last
 //! timed one. It compares three registers, and jumps into the library without a return address of
 //! its own, so that nothing is stored but that number. The library ends such a put with a hook, by
 //! which an error, or a put that has become long, is noticed.

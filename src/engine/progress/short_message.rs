@@ -1,5 +1,5 @@
 //! Active messages of one packet that have come through a door: what the dispatcher and
-//! [`receive`](crate::engine::transfer::receive) do with them, without what only other messages and
+//! [`receive`] do with them, without what only other messages and
 //! other states need.
 //!
 //! The header handler runs as in a round of the dispatcher. If it has made no call that uses the

@@ -112,7 +112,7 @@ pub trait RemoteAccess {
     fn reach(&mut self, peer: Task) -> Reach;
 
     /// Lets `peer` access this memory of the program, until that is withdrawn
-    /// ([`Withdrawal`](super::Withdrawal)) or the endpoint is closed. Makes no system call that
+    /// ([`Withdrawal`]) or the endpoint is closed. Makes no system call that
     /// waits for the peer. Two registrations may have equal keys: each is withdrawn on its own.
     ///
     /// # Errors

@@ -70,7 +70,7 @@ pub(super) struct Peer {
     pub(super) epoch: u64,
     /// The peer wants to rejoin.
     pub(super) hello: Option<Rejoin>,
-    /// The peer has rejoined, and [`crate::transport::Peers::rejoined`] has not named it yet: what
+    /// The peer has rejoined, and [`crate::transport::Report::Joined`] has not named it yet: what
     /// is known of the connection before is still in use, so its packets wait.
     pub(super) unnamed: bool,
 }

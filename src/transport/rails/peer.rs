@@ -28,8 +28,8 @@ pub(super) struct Peer {
     /// Nothing is taken from it now. What was accepted meanwhile is in `aside`, and
     /// not acknowledged.
     pub(super) held: bool,
-    /// The peer has rejoined, and [`Peers::rejoined`] has not named it yet: its packets wait in
-    /// `aside`, too, since what is known of the connection before is still in use.
+    /// The peer has rejoined, and [`crate::transport::Report::Joined`] has not named it yet: its
+    /// packets wait in `aside`, too, since what is known of the connection before is still in use.
     pub(super) unnamed: bool,
     pub(super) aside: VecDeque<Parcel>,
     /// A packet found no room.

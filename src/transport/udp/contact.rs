@@ -30,7 +30,7 @@ pub(super) struct Peer {
     pub(super) heard_at: Option<SocketAddr>,
     /// Nothing is taken from it now.
     pub(super) held: bool,
-    /// The peer has rejoined, and [`crate::transport::Peers::rejoined`] has not named it yet:
+    /// The peer has rejoined, and [`crate::transport::Report::Joined`] has not named it yet:
     /// its packets wait.
     pub(super) unnamed: bool,
     /// A packet found no room.

@@ -3,10 +3,10 @@
 //! Task 0 is on the first host of `SLURM_STEP_NODELIST`, and listens at one of a few ports that
 //! follow from the job's key: the first that is free. At each fence it takes the values of every
 //! task, and gives each the table of all; connections end with the fence. A task tries the ports at
-//! all addresses of that host ([`reach`]) until it finds the one that belongs to its job, and
+//! all addresses of that host ([`mod@reach`]) until it finds the one that belongs to its job, and
 //! begins with that one at the next fence. Task 0 has a connection to each task at a time, and
 //! sends the whole table to each. The values and the table have proofs, as the connection has
-//! ([`greeting`]).
+//! ([`crate::job::start_up::greeting`]).
 //!
 //! Slurm gives its tasks no secret, so what they prove to know is `LAPI_JOB_SECRET` where that is
 //! set, and otherwise the user's [`key_file`], which the first task that needs it makes: the hosts

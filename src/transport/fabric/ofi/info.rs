@@ -173,7 +173,7 @@ impl Info {
         self.sending().msg_order & u64::from(fi::FI_ORDER_SAS) != 0
     }
 
-    /// The longest message that [`Device::inject`] takes.
+    /// The longest message that [`super::Device::inject`] takes.
     pub(in crate::transport::fabric) fn inject_size(&self) -> usize {
         self.sending().inject_size
     }
