@@ -4,6 +4,7 @@
  *
  *     line          one cache line crosses once
  *     flag_payload  a flag and that many bytes are written by one process, seen and copied by the other
+ *     flag_paused   the same, with one pause instruction between two looks, as libraries poll
  *     memcpy        one copy inside a process
  *     vm_readv      one copy out of the other process by the kernel
  *     vm_readv_new  the same of data that the other process has just written
@@ -49,23 +50,45 @@ static void slot_write(size_t size)
     __atomic_store_n(&s->flag, slot_seq + 1, __ATOMIC_RELEASE);
 }
 
-static void slot_read(size_t size)
+/* What src/base/pause.rs does. */
+static void pause_once(void)
+{
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("isb");
+#elif defined __powerpc64__
+    __asm__ volatile("or 27,27,27");
+#endif
+}
+
+static inline void slot_read(size_t size, void (*between)(void))
 {
     struct slot *s = &shared->slot[!b.rank];
-    await_change(&s->flag, slot_seq, NULL);
+    await_change(&s->flag, slot_seq, between);
     memcpy(destination, s->payload, size);
+}
+
+static inline void pass_slots(size_t size, void (*between)(void))
+{
+    if (b.rank == 0) {
+        slot_write(size);
+        slot_read(size, between);
+    } else {
+        slot_read(size, between);
+        slot_write(size);
+    }
+    slot_seq++;
 }
 
 static void flag_payload(size_t size)
 {
-    if (b.rank == 0) {
-        slot_write(size);
-        slot_read(size);
-    } else {
-        slot_read(size);
-        slot_write(size);
-    }
-    slot_seq++;
+    pass_slots(size, NULL);
+}
+
+static void flag_paused(size_t size)
+{
+    pass_slots(size, pause_once);
 }
 
 static void copy(size_t size)
@@ -183,6 +206,8 @@ static void run(void)
         line_figures();
     for (size_t size = 8; size <= KIB && !bench_skips(&b, "flag_payload"); size *= 2)
         bench_together(&b, "flag_payload", size, 2, flag_payload);
+    for (size_t size = 8; size <= KIB && !bench_skips(&b, "flag_paused"); size *= 2)
+        bench_together(&b, "flag_paused", size, 2, flag_paused);
     for (size_t i = 0; i < COUNT(copy_sizes) && !bench_skips(&b, "memcpy"); i++)
         bench_one_sided(&b, "memcpy", copy_sizes[i], 1, copy);
     for (size_t i = 0; i < COUNT(copy_sizes) && !bench_skips(&b, "vm_readv"); i++)
