@@ -116,6 +116,7 @@ for round in $(seq "$rounds"); do
     measure floor "$round" "$build/floor" -t "$ms"
     if [ $lapi = yes ]; then
         measure lapi "$round" "$root/benches/lapi.sh" "$stage" off
+        measure lapi_check "$round" "$root/benches/lapi.sh" "$stage" off on
     fi
     if [ $ucx = yes ]; then
         [ "$ucx_folder" = installed ] || set -- "LD_LIBRARY_PATH=$ucx_folder/lib:$ucx_folder/lib/ucx" "UCX_MODULE_DIR=$ucx_folder/lib/ucx"
