@@ -17,7 +17,7 @@
 # make cross      TARGET=aarch64-unknown-linux-gnu or powerpc64le-unknown-linux-gnu: build for machines of another kind, into the build folder's TARGET/stage
 # make test-cross unit tests, the headers, programs in C and Fortran and Debian packages for aarch64 and powerpc64le, under qemu
 # make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
-# make bench      measure, beside today's peers, which are fetched; bench-net: between two hosts, which are network namespaces; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls; bench-doors: the doors beside LAPI
+# make bench      measure, beside today's peers, which are fetched; bench-net: between two hosts, which are network namespaces; bench-gfence: barriers with more tasks than processors; bench-paths: each way of long messages beside the chosen one; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls; bench-doors: the doors beside LAPI
 # make fuzz       feed everything that reads bytes from outside with anything, SECONDS=60 for each target
 # make doors      the libraries of other interfaces on LAPI's core (doors/): DOORS="NAME..." some of them; install-doors, uninstall-doors: with
 #                 PREFIX= and DESTDIR=, files of other packages are named and not replaced; demo-doors: the demonstration of each
@@ -94,7 +94,7 @@ SEEDS ?= 1000
 # Each is a folder, whose package is named openlapi-NAME; what it installs is in its packaging/manifest.
 DOORS ?= $(patsubst doors/%/Cargo.toml,%,$(wildcard doors/*/Cargo.toml))
 
-.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all cross test-cross loom sanitize simulate soak soak-gm soak-rpmem soak-fam soak-sessions bench bench-net bench-interrupt bench-instructions bench-doors fuzz doors install-doors uninstall-doors demo-doors crates wheel dist dist-test sbom deny reproducible site site-test install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all cross test-cross loom sanitize simulate soak soak-gm soak-rpmem soak-fam soak-sessions bench bench-net bench-gfence bench-paths bench-interrupt bench-instructions bench-doors fuzz doors install-doors uninstall-doors demo-doors crates wheel dist dist-test sbom deny reproducible site site-test install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
@@ -239,6 +239,16 @@ bench-net:
 	ci/deps.sh build net bench-net
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" BENCH_BUILD="$(BUILD)/bench/net" benches/net/run.sh
+
+bench-gfence:
+	ci/deps.sh build bench
+	$(MAKE) stage
+	LAPI_STAGE="$(STAGE)" BENCH_BUILD="$(BUILD)/bench/gfence" benches/gfence/run.sh
+
+bench-paths:
+	ci/deps.sh build
+	$(MAKE) stage
+	LAPI_STAGE="$(STAGE)" BENCH_BUILD="$(BUILD)/bench/paths" benches/paths.sh
 
 bench-interrupt:
 	ci/deps.sh build
