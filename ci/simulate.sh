@@ -4,8 +4,11 @@
 #
 #   SIMULATION_LOG=1 ci/simulate.sh 1 SEED
 #
-# runs it again, with what happens in it.
+# runs it again, with what happens in it. The core is optimised, and has its debug assertions: they
+# compare what a short call does with the plan, among others.
 set -eu
 cd "$(dirname "$0")/.."
 echo "== simulate: ${1:-200} seeds from ${2:-1}"
-SEEDS=${1:-200} SEED=${2:-1} cargo test --release -p openlapi --lib engine::tests::simulation::whole_jobs -- --nocapture </dev/null
+SEEDS=${1:-200} SEED=${2:-1} cargo test --release -p openlapi --lib \
+    --config profile.release.package.openlapi.debug-assertions=true \
+    engine::tests::simulation::whole_jobs -- --nocapture </dev/null
