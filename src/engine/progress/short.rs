@@ -16,9 +16,9 @@ use crate::engine::context::clear::Clear;
 use crate::engine::context::request::{Hint, PlainGet, PlainMessage, PlainPut, Preference};
 use crate::engine::context::unhindered::{ShortCall, Unhindered};
 use crate::engine::context::{Core, Held};
-use crate::engine::plan::{Operation, OperationKind, Way, plan};
+use crate::engine::plan::{Means, Operation, OperationKind, Peer, Way, plan};
 use crate::engine::progress::operations;
-use crate::engine::transfer::origin::means;
+use crate::engine::transfer::origin::{means, peer};
 use crate::engine::transfer::send::account;
 use crate::memory::bytes::{self, Piece, fits_pointer, is_memory};
 use crate::memory::counter;
@@ -146,13 +146,14 @@ unsafe fn put_of<const LONG: bool>(way: &mut Unhindered<'_>, put: &PlainPut) -> 
         return if tgt == core.options.me { unsafe { put_to_self(core, *put) } } else { Sent::Not };
     }
     debug_assert!(goes_in_packets(
-        core,
+        &means(core),
         OperationKind::Put {
             completion: put.cmpl_cntr != 0,
             target_counter: tgt_cntr != 0,
             reports: put.org_cntr != 0
         },
-        len
+        len,
+        || panic!("the way depends on the peer")
     ));
     let data = Piece { ptr: local as *const u8, len };
     let head = |id, cookie| Head::Put { id, addr: remote, tgt_cntr, cookie, total: 0 };
@@ -226,9 +227,10 @@ unsafe fn active_message_of<const LONG: bool>(way: &mut Unhindered<'_>, message:
         return Sent::Not;
     }
     debug_assert!(goes_in_packets(
-        core,
+        &means(core),
         OperationKind::Am { header: header.len, plain: true, copied: false },
-        data.len
+        data.len,
+        || panic!("the way depends on the peer")
     ));
     let uhdr_len = header.len as u16;
     let head = |id, cookie| Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total: 0, atoms: false };
@@ -250,6 +252,10 @@ pub unsafe fn get(way: &mut Unhindered<'_>, get: &PlainGet) -> Sent {
     if !is_another(core, tgt) || core.outbox.is_gone(tgt) {
         return Sent::Not;
     }
+    debug_assert!(goes_in_packets(&means(core), OperationKind::Get, len, || Peer {
+        polls: true,
+        ..peer(core, tgt)
+    }));
     let Some(door) = core.transport.door(tgt) else { return Sent::Not };
     let now = ticks();
     if core.options.bulk.preference == Preference::Auto && !door.peer_polls(now) {
@@ -288,11 +294,11 @@ fn is_another(core: &Core, tgt: Task) -> bool {
     tgt < core.options.tasks && tgt != core.options.me
 }
 
-/// Whether the usual way sends this in packets and in no other way, whatever the state of the peer.
-fn goes_in_packets(core: &Core, kind: OperationKind, len: usize) -> bool {
+/// Whether the usual way sends this in packets and in no other way, to a peer of this state.
+fn goes_in_packets(means: &Means, kind: OperationKind, len: usize, peer: impl FnOnce() -> Peer) -> bool {
     let op = Operation { kind, len, piece: 0, hint: Hint::None };
-    let ways = plan(&op, &means(core), || panic!("the way depends on the peer"));
-    matches!(ways, [Some(Way::Packets { .. }), None, None])
+    let ways = plan(&op, means, peer);
+    ways.iter().flatten().all(|way| matches!(way, Way::Packets { .. }))
 }
 
 /// Sends the message, and accounts for it. `REPORTED`: it is complete as soon as its packet is

@@ -65,7 +65,7 @@ pub(in crate::engine) fn means(core: &Core) -> Means {
 }
 
 /// What a plan has to know of a peer.
-fn peer(core: &mut Core, peer: Task) -> Peer {
+pub(in crate::engine) fn peer(core: &mut Core, peer: Task) -> Peer {
     Peer {
         reach: core.reach(peer),
         polls: core.transport.view(peer).polls,
