@@ -139,3 +139,28 @@ fn a_member_sends_one_packet_and_a_leader_a_few() {
     let packets = |me| packets(me, 1024, placement.clone());
     assert_eq!((packets(3), packets(3 + 16 * 16), packets(3 + 17 * 16)), (15 + 3 + 6, 1 + 15, 1));
 }
+
+/// What docs/design/0014 counts, where a packet or a signal is one line that crosses.
+#[test]
+fn two_lines_cross_one_after_the_other_among_sixteen_tasks() {
+    // The lines that cross in one operation, and how many do so one after the other until the last
+    // task goes on.
+    let lines = |tasks: usize| {
+        let all = rounds(&vec![0; tasks], &None);
+        let (mut crossing, mut after) = (0, vec![0; tasks]);
+        for round in 0..all[0].count() {
+            // A task sends what it knows after the rounds before.
+            let before = after.clone();
+            for (rounds, after) in all.iter().zip(&mut after) {
+                let senders = rounds.senders(round);
+                crossing += senders.len();
+                let awaited = senders.iter().map(|&task| before[task as usize] + 1).max();
+                *after = awaited.unwrap_or(0).max(*after);
+            }
+        }
+        (crossing, after.into_iter().max())
+    };
+    assert_eq!(lines(4), (12, Some(1)));
+    assert_eq!(lines(16), (30, Some(2)));
+    assert_eq!(lines(64), (132, Some(3)));
+}
