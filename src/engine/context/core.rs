@@ -33,7 +33,8 @@ use crate::transport::{AnyTransport, Look, Outgoing, PeerState, Reach, SendOutco
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What the lock guards.
+/// What the lock guards. The fields of all of `engine` are written beside one that is borrowed, as
+/// the transport is while a packet stands in a peer's door: a method would borrow all of it.
 pub struct Core {
     /// See [`Options`].
     pub(in crate::engine) options: Options,
