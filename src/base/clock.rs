@@ -89,7 +89,7 @@ mod counter {
             each
         }
         let count: u64;
-        // SAFETY: as above.
+        // SAFETY: programs may read this register too, which has no effect.
         unsafe {
             core::arch::asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack, preserves_flags));
         }

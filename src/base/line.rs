@@ -50,7 +50,7 @@ pub fn prefetch_to_write(at: *mut u8) {
         std::arch::asm!("prefetchw [{}]", in(reg) at.addr(), options(nomem, nostack, preserves_flags));
     }
     #[cfg(all(target_arch = "aarch64", not(any(loom, miri))))]
-    // SAFETY: as above.
+    // SAFETY: a prefetch has no effect on memory, whatever the address is.
     unsafe {
         std::arch::asm!("prfm pstl1keep, [{}]", in(reg) at.addr(), options(nomem, nostack, preserves_flags));
     }

@@ -231,7 +231,7 @@ mod tests {
         }
 
         fn bump(&self) {
-            // SAFETY: as above.
+            // SAFETY: each test bumps only a lock that it holds.
             unsafe { self.lock.bump() }
         }
     }

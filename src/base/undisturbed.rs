@@ -108,9 +108,9 @@ fn with_variables<'a, T>(
         let left = unsafe { entries(new) }.into_iter().filter(|text| !ours.clone().any(|own| own == *text));
         for (at, text) in left.take(theirs.len()).chain([ptr::null_mut()]).enumerate() {
             // What stays is not stored again: another thread may read it now.
-            // SAFETY: as above.
+            // SAFETY: no more entries are left than the old array has.
             if !old.is_null() && unsafe { *old.add(at) } != text {
-                // SAFETY: as above.
+                // SAFETY: an entry of the old array, as the one that was just compared.
                 unsafe { *old.add(at) = text };
             }
         }

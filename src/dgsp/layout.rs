@@ -28,7 +28,7 @@ enum LayoutKind {
 // SAFETY: the pointers are only followed by the unsafe methods, whose callers vouch for what is
 // there and for what else uses it.
 unsafe impl Send for Layout {}
-// SAFETY: as above.
+// SAFETY: shared, the pointers are not followed either but by these methods.
 unsafe impl Sync for Layout {}
 
 /// A program that gathers has no CONTROL.

@@ -37,7 +37,7 @@ pub struct Program {
 // SAFETY: the only pointer in it is descriptor.code, which points at memory of the program itself;
 // nothing is ever written after the program has been made.
 unsafe impl Send for Program {}
-// SAFETY: as above.
+// SAFETY: nothing is written after the program has been made.
 unsafe impl Sync for Program {}
 
 impl Program {

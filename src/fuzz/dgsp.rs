@@ -42,7 +42,7 @@ fn machine(bytes: &[u8]) -> bool {
         return false;
     }
     source.size = draft.size() as i64;
-    // SAFETY: as above.
+    // SAFETY: the descriptor still points at the code of the source.
     let Ok(program) = (unsafe { Program::compile(&source.descriptor(), true) }) else { return false };
     let Some(moves) = interpreter::moves(&source.code, extent, length, 1 << 16) else { return false };
     // Small extents only: the memory of all applications must exist.

@@ -311,7 +311,7 @@ impl Outbox {
             (head.encode(), header.into_boxed_slice())
         });
         let copy = how.copied.then(|| {
-            // SAFETY: as above.
+            // SAFETY: the caller's promise; there is room for the data.
             unsafe { append(&mut bytes, data.part(0, data.len())) };
             bytes.into_boxed_slice()
         });

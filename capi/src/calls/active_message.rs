@@ -52,7 +52,7 @@ unsafe fn any_amsend(
     {
         return LAPI_SUCCESS;
     }
-    // SAFETY: as above.
+    // SAFETY: what the man page asks of the program is what the core asks.
     boundary::call("LAPI_Amsend", hndl, |held| unsafe { active_message::amsend(held, &message.into()) })
 }
 

@@ -40,7 +40,7 @@ unsafe fn open(hndl: *mut lapi_handle_t, lapi_info: *mut lapi_info_t) -> Result<
             Ok(())
         }
         Err(error) => {
-            // SAFETY: as above.
+            // SAFETY: not null, and the program's.
             unsafe { hndl.write(LAPI_VOID_HANDLE) };
             Err(error)
         }

@@ -81,7 +81,7 @@ unsafe fn any_put(
     {
         return LAPI_SUCCESS;
     }
-    // SAFETY: as above.
+    // SAFETY: what the man page asks of the program is what the core asks.
     boundary::call("LAPI_Put", hndl, |held| unsafe { put_get::put(held, &put.into()) })
 }
 

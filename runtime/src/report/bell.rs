@@ -123,7 +123,7 @@ extern "C" fn on_signal(_: c_int) {
     // SAFETY: errno belongs to this thread; what the interrupted code finds there must not change.
     let errno = unsafe { *libc::__errno_location() };
     ring(Cause::Signal);
-    // SAFETY: as above.
+    // SAFETY: errno belongs to this thread.
     unsafe { *libc::__errno_location() = errno };
 }
 

@@ -98,7 +98,7 @@ impl Question {
             // SAFETY: it has not closed its end of the pipe: the number is still its own.
             unsafe { libc::kill(helper, libc::SIGKILL) };
         }
-        // SAFETY: as above.
+        // SAFETY: this end is ours, and nobody has closed it.
         unsafe { libc::close(pipe[0]) };
     }
 

@@ -30,7 +30,7 @@ impl Guarded {
 
     /// One more; with the lock held.
     fn step(&self) {
-        // SAFETY: as above.
+        // SAFETY: the caller holds the lock.
         self.number.with_mut(|number| unsafe { *number += 1 });
     }
 
@@ -48,7 +48,7 @@ impl Guarded {
     /// The number at the end, when the lock must be free.
     fn finished(&self, number: u32) {
         assert!(self.lock.try_lock(9), "it is free at the end");
-        // SAFETY: as above.
+        // SAFETY: the lock is held.
         assert_eq!(self.number.with(|number| unsafe { *number }), number);
     }
 }

@@ -72,7 +72,7 @@ pub(in crate::base) struct Region {
 
 // SAFETY: it is only kept; only the ring's ends use the memory.
 unsafe impl Send for Region {}
-// SAFETY: as above.
+// SAFETY: the address is only kept; the ends of the ring order what they do there.
 unsafe impl Sync for Region {}
 
 impl Region {

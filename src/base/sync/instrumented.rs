@@ -20,7 +20,7 @@ pub struct Mutex<T> {
 
 // SAFETY: the value is reached through a guard alone, of which there is one at a time.
 unsafe impl<T: Send> Send for Mutex<T> {}
-// SAFETY: as above.
+// SAFETY: two threads have no guard at the same time.
 unsafe impl<T: Send> Sync for Mutex<T> {}
 
 impl<T> std::fmt::Debug for Mutex<T> {

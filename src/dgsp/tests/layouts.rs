@@ -265,7 +265,7 @@ fn programs_with_a_function() {
     assert_eq!(code(Layout::target_program(program.clone(), base, 8, None)), LAPI_ERR_DGSP_CTL);
     let layout = Layout::target_program(program, base, 8, Some(add)).unwrap();
     assert_eq!(layout.function(), None);
-    // SAFETY: as above.
+    // SAFETY: the memory has room for two applications of the program.
     unsafe { layout.scatter(0, [3u8; 8].as_ptr(), 8) };
     assert_eq!(memory, [3, 3, 3, 3, 3, 3, 3, 3, 10, 10, 10, 10, 10, 10, 10, 10]);
     let takes = Op::Control { operation: 0, operand: 7 };

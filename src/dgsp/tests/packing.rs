@@ -52,7 +52,7 @@ fn packed(registry: &Registry, request: &mut lapi_pack_dgsp_t) -> c_int {
 }
 
 fn unpacked(registry: &Registry, request: &mut lapi_unpack_dgsp_t, function: ddm_func_p) -> c_int {
-    // SAFETY: as above.
+    // SAFETY: the tests' buffers are as long as they say.
     unsafe { unpack(registry, request, || function) }.map_or_else(|error| error.code, |()| 0)
 }
 

@@ -59,7 +59,7 @@ fn selected_ranges_are_where_the_whole_layout_has_them() {
         assert!(part.iter().zip(&out).all(|(&address, &byte)| memory[at(address)] == byte));
         let sent: Vec<u8> = (0..len).map(|at| 1 + at as u8 % 200).collect();
         memory.fill(0);
-        // SAFETY: as above.
+        // SAFETY: all of the layout is in `memory`, and `sent` is long enough.
         unsafe { selected.scatter(from, sent.as_ptr(), len) };
         assert!(part.iter().zip(&sent).all(|(&address, &byte)| memory[at(address)] == byte));
         assert_eq!(memory.iter().filter(|&&byte| byte != 0).count(), len);

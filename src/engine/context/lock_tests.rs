@@ -88,7 +88,7 @@ fn a_call_borrows_what_the_program_holds() {
     // it as its own.
     unsafe { lock.leave() };
     assert_eq!(lock.enter(), Hold::Taken);
-    // SAFETY: as above.
+    // SAFETY: the call has just taken it.
     unsafe { lock.give_back() };
     assert!(lock.unlock());
 }

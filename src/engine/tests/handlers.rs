@@ -234,7 +234,7 @@ fn calls_that_would_wait_for_their_own_handler_return_an_error() {
         // What does not wait is allowed.
         // SAFETY: a counter that lives during the calls.
         unsafe { progress::setcntr(&task.context, never.as_ptr().addr(), 3) };
-        // SAFETY: as above.
+        // SAFETY: the counter lives during the call.
         let value = unsafe { progress::getcntr(&mut enter(task), never.as_ptr().addr()) };
         note(task, value as usize);
         assert_eq!(wait(task, &never, 2), Ok(1));

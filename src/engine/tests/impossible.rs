@@ -202,7 +202,7 @@ fn a_task_that_asks_itself_for_what_it_cannot_have_is_told_so() {
     let (org_cntr, hint) = (address(org), Hint::None);
     for places in [far, places] {
         let get = Get { tgt: 0, places, tgt_cntr, org_cntr, handler: None, parameter: 0, hint };
-        // SAFETY: as above.
+        // SAFETY: what is not there is not touched.
         unsafe { put_get::get(&mut enter(&tasks[0]), &get).expect("a get") };
     }
     assert_eq!((org.load(SeqCst), here[32], tasks[0].reports()), (4, 7, vec![itself; 5]));

@@ -61,7 +61,7 @@ impl Division {
 // SAFETY: it is the program's memory, written by the library when the program's operations demand
 // it; a test reads it when they are over. The arrays of a vector are written once.
 unsafe impl Sync for Memory {}
-// SAFETY: as above.
+// SAFETY: any thread may read or free what the library writes to no more.
 unsafe impl Send for Memory {}
 
 const MARGIN: usize = 8;

@@ -223,7 +223,7 @@ impl Trial {
                 hint,
                 copied: false,
             };
-            // SAFETY: as above.
+            // SAFETY: areas, headers and counters live for ever.
             unsafe { active_message::amsend(&mut enter(task), &message).expect("a message") };
         }
     }

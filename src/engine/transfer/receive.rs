@@ -82,7 +82,7 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: D
             delivered(held, delivery);
         }
         Data::Local(content, atom) => {
-            // SAFETY: as above.
+            // SAFETY: the header handler has given this place; the data stays until this returns.
             scatter(held, &sink, || unsafe { content::copy(&content, &sink, atom) });
             delivered(held, delivery);
         }

@@ -9,7 +9,7 @@ pub(super) struct Library(*mut c_void);
 
 // SAFETY: a handle of dlopen is not bound to a thread.
 unsafe impl Send for Library {}
-// SAFETY: as above.
+// SAFETY: any thread may look up names in what dlopen has opened.
 unsafe impl Sync for Library {}
 
 /// What the process has loaded with global scope, the program and the libraries that it is linked

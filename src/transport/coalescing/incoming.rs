@@ -70,7 +70,7 @@ impl Incoming {
             // SAFETY: the places are inside of the words, as was just seen, or at their end.
             head: unsafe { start.add(place.head) }.cast(),
             head_len: place.head_len,
-            // SAFETY: as above.
+            // SAFETY: the body is inside of the words too, or at their end.
             body: unsafe { start.add(place.body) }.cast(),
             body_len: place.body_len,
             token: 0,

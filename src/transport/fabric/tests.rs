@@ -197,7 +197,7 @@ fn nothing_is_placed_after_both_sides_have_left_a_rail() {
     let key = unsafe { ends[1].expose(0, memory, Exposure { access: Access::Write, one_rail: false }) }
         .expect("a key");
     let copy = Copy { local, remote: remote as u64, len: here.len() };
-    // SAFETY: as above.
+    // SAFETY: both places live until the endpoints are closed.
     let started = unsafe { ends[0].start(Access::Write, 1, Some(key), &[copy]) };
     assert!(matches!(started, Ok(Started::Pending(_))));
     let stored = |at: usize| {

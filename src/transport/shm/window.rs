@@ -32,7 +32,7 @@ pub(super) struct Window {
 
 // SAFETY: the range belongs to this value, and what is used of it is marked by atomics.
 unsafe impl Send for Window {}
-// SAFETY: as above.
+// SAFETY: what is used of the range is marked by atomics.
 unsafe impl Sync for Window {}
 
 const PARTS: usize = 3;

@@ -88,12 +88,12 @@ fn addresses(frames: &[*mut c_void]) {
 /// What a helper process says of these frames.
 /// `returns`: the first of them is the address of a return too.
 fn question(frames: &[*mut c_void], returns: bool) -> &'static Question {
-    /// Only the one thread that is in the handler gets here.
+    /// The question, made once in the life of a process.
     struct Once(UnsafeCell<Question>);
-    // SAFETY: as above.
+    // SAFETY: only the one thread that is in the handler gets here.
     unsafe impl Sync for Once {}
     static QUESTION: Once = Once(UnsafeCell::new(Question::new()));
-    // SAFETY: as above: once in the life of a process.
+    // SAFETY: once in the life of a process, by the one thread that is in the handler.
     let question = unsafe { &mut *QUESTION.0.get() };
     for (number, frame) in frames.chunk_by(|one, next| one == next).map(|same| same[0]).enumerate() {
         // The call is before the address of a return.

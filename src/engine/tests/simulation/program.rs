@@ -307,7 +307,7 @@ impl Program {
     }
 
     fn poll(&mut self, op: &Op) {
-        // SAFETY: as above.
+        // SAFETY: a counter of the model, which is there until the simulation is over.
         unsafe { progress::getcntr(&mut self.enter(), op.counters[1].as_ptr().addr()) };
         self.sleep(2_000_000);
     }

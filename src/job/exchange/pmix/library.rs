@@ -150,7 +150,7 @@ impl Library {
         if text.is_null() {
             return format!("status {status}");
         }
-        // SAFETY: as above.
+        // SAFETY: it is a string that is never freed, and not null.
         let text: String = unsafe { CStr::from_ptr(text) }.to_string_lossy().chars().take(50).collect();
         format!("{text} ({status})")
     }

@@ -226,7 +226,7 @@ fn writes_that_were_given_up_are_not_awaited_again() {
         }
         let chunks = Copy { remote: remote + len as u64, local: here.as_mut_ptr().wrapping_add(len), len };
         let key = ends[0].standing_key(1);
-        // SAFETY: as above.
+        // SAFETY: both places live until the endpoints are closed.
         let started = unsafe { ends[0].start(Access::Write, 1, key, &[chunks]) };
         assert!(matches!(started, Ok(Started::Pending(_))));
         // Only this end runs.
@@ -239,7 +239,7 @@ fn writes_that_were_given_up_are_not_awaited_again() {
         ends[1].part(0);
         rejoin(&mut ends);
         assert!(ends[0].standing_key(1).is_some());
-        // SAFETY: as above.
+        // SAFETY: both places live until the endpoints are closed.
         assert!(unsafe { ends[0].write(1, copy, 9, false) });
         let mut ended = None;
         await_that(&mut ends, "it is reported", |ends| {
@@ -322,7 +322,7 @@ fn single_copies_end_with_the_connection() {
             let ended = ended.expect("a report");
             assert!(ended.outcome.is_err() && ended.cookie == 5 && ended.copy.len == 100);
         }
-        // SAFETY: as above.
+        // SAFETY: it is refused, and both places live until the end of the turn.
         assert!(!unsafe { ends[0].write(1, copy, 6, false) });
         assert!(there.iter().all(|byte| *byte == 9));
     }

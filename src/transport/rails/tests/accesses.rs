@@ -17,7 +17,7 @@ fn begin_reading(ends: &mut [Rails<TestRail>], peer: Task, there: &[u8], here: &
         remote: there.as_ptr().expose_provenance() as u64,
         len: there.len().min(here.len()),
     };
-    // SAFETY: as above.
+    // SAFETY: the callers keep both memories until the end of the rails.
     match unsafe { ends[0].start(Access::Read, peer, Some(key), &[copy]) } {
         Ok(Started::Pending(id)) => id,
         other => panic!("{other:?}"),
@@ -95,7 +95,7 @@ fn accesses_to_memory_that_is_registered_for_one_rail_are_not_striped() {
             here.fill(0);
             let copy =
                 Copy { local: here.as_mut_ptr(), remote: memory.ptr.expose_provenance() as u64, len: LEN };
-            // SAFETY: as above.
+            // SAFETY: both memories live until the end of the rails.
             let started = unsafe { ends[0].start(Access::Read, peer as Task, Some(key), &[copy]) };
             assert!(matches!(started, Ok(Started::Pending(_))), "{started:?}");
             assert_eq!(ends[0].striping.load(), loads, "of {tasks} tasks");

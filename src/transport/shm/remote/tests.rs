@@ -44,7 +44,7 @@ fn to_and_from_oneself() {
         unsafe { memory.read(0, from.as_ptr() as u64, to.as_mut_ptr(), len).unwrap() };
         assert_eq!(to, from);
         to.fill(0);
-        // SAFETY: as above.
+        // SAFETY: both are as long as this, and readable and writable.
         unsafe { memory.write(0, to.as_mut_ptr() as u64, from.as_ptr(), len).unwrap() };
         assert_eq!(to, from);
     }
@@ -89,7 +89,7 @@ fn memory_that_ends_in_the_middle() {
     let error = unsafe { memory.read(0, start as u64, to.as_mut_ptr(), 2 * page).unwrap_err() };
     assert_eq!(error.raw_os_error(), Some(libc::EFAULT));
     assert!(to[..page].iter().all(|byte| *byte == 9), "what can be copied is copied");
-    // SAFETY: as above.
+    // SAFETY: `to` is longer than this.
     unsafe { memory.read(0, start as u64, to.as_mut_ptr(), page).unwrap() };
     // SAFETY: `to` is readable.
     let error = unsafe { memory.write(0, start as u64 + page as u64, to.as_ptr(), 1).unwrap_err() };
