@@ -3,7 +3,8 @@
  *
  * Task 0 puts to task 1 ("source", "target": whose place is bad), or gets from it ("there",
  * "here"). WHERE: "closed": its second page may not be accessed, "opened": and the program's
- * handler of SIGSEGV opens it, as a collector or a checkpointer does.
+ * handler of SIGSEGV opens it, as a collector or a checkpointer does; "truncated": it maps a file
+ * of which only one page is left.
  */
 #define _GNU_SOURCE
 #include <lapi.h>
@@ -40,24 +41,25 @@ static void open_page(int signal, siginfo_t *info, void *context) {
 int main(int argc, char **argv) {
     lapi_info_t info;
     struct sigaction action;
-    int opens, here, get;
+    int opens, truncated, here, get, file;
     size_t i;
     CHECK(argc == 4);
     get = strcmp(argv[1], "there") == 0 || strcmp(argv[1], "here") == 0;
-    opens = *argv[2] == 'o', here = *argv[1] == 's' || *argv[1] == 'h', len = strtoul(argv[3], NULL, 10);
+    opens = *argv[2] == 'o', truncated = *argv[2] == 't', here = *argv[1] == 's' || *argv[1] == 'h', len = strtoul(argv[3], NULL, 10);
     bzero(&info, sizeof info);
     info.err_hndlr = on_error;
     CHECK(LAPI_Init(&hndl, &info) == LAPI_SUCCESS && LAPI_Qenv(hndl, TASK_ID, &me) == LAPI_SUCCESS);
     void *goods[2], *bads[2];
     CHECK((good = malloc(len)) != NULL);
-    bad = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK((file = truncated ? memfd_create("file", 0) : -1) == -1 || ftruncate(file, len) == 0);
+    bad = mmap(NULL, len, PROT_READ | PROT_WRITE, truncated ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, file, 0);
     CHECK(bad != MAP_FAILED);
     memset(good, 'g', len), memset(bad, 'b', len);
     if (me == !here) {
         bzero(&action, sizeof action);
         action.sa_sigaction = open_page, action.sa_flags = SA_SIGINFO;
         if (opens) CHECK(sigaction(SIGSEGV, &action, NULL) == 0);
-        CHECK(mprotect(bad + 4096, 4096, PROT_NONE) == 0);
+        CHECK(truncated ? ftruncate(file, 4096) == 0 : mprotect(bad + 4096, 4096, PROT_NONE) == 0);
     }
     CHECK(LAPI_Address_init(hndl, good, goods) == LAPI_SUCCESS && LAPI_Address_init(hndl, bad, bads) == LAPI_SUCCESS);
     if (me == 0) {

@@ -35,6 +35,7 @@ const CASES: &[(&str, i32, &str)] = &[
     ("handler", 139, "at address 0x30, in a header handler of the program, for a message of task 0\n"),
     ("nowhere", 139, "at address 0x38, while LAPI stores the data of an active message of task 0\n"),
     ("own", 139, "signal 11 (SIGSEGV) at address 0x40\n"),
+    ("shorter", 135, "signal 7 (SIGBUS) at address 0x"),
     ("abort", 134, "signal 6 (SIGABRT)\n"),
     ("stack", 139, ", near the end of the stack (ulimit -s)\n"),
     ("kill", 139, "signal 11 (SIGSEGV)\n"),

@@ -8,6 +8,7 @@
  *   handler   the header handler of a message of task 0 writes to address 0x30 in task 1
  *   nowhere   it returns address 0x38 for the data of the message
  *   own       task 1 writes to address 0x40 by itself
+ *   shorter   task 1 reads memory of a file that has become shorter
  *   far       task 1 reads where a processor of x86 has no address
  *   wild      task 1 calls a function at address 0x48
  *   closed    task 1 writes to address 0x40, and its standard error has no reader
@@ -21,6 +22,7 @@
 #include "../common/ltest.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 
 static lapi_cntr_t never, here;
 static volatile int zero;
@@ -49,6 +51,15 @@ static void *volatile no_code = (void *)0x48;
 
 static int __attribute__((noinline)) wild(void) {
     return ((int (*)(void))no_code)() + 1;
+}
+
+static volatile char *shorter(void) {
+    FILE *file = tmpfile();
+    void *memory;
+    if (file == NULL || ftruncate(fileno(file), 4096) != 0) exit(1);
+    memory = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fileno(file), 0);
+    if (memory == MAP_FAILED || ftruncate(fileno(file), 0) != 0) exit(1);
+    return memory;
 }
 
 static void *volatile top;
@@ -80,6 +91,8 @@ int main(int argc, char **argv) {
             OK(LAPI_Amsend(t_hndl, 1, (void *)header_handler, &header, sizeof header, &data, sizeof data, NULL, NULL, NULL));
     } else if (strcmp(which, "own") == 0 || strcmp(which, "handled") == 0) {
         *(volatile int *)0x40 = 1;
+    } else if (strcmp(which, "shorter") == 0) {
+        printf("%d\n", *shorter());
     } else if (strcmp(which, "far") == 0) {
         printf("%d\n", *(volatile int *)0x8000000000000000);
     } else if (strcmp(which, "wild") == 0) {

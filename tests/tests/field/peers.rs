@@ -132,19 +132,29 @@ fn closed_pages_are_opened_by_the_programs_handler() {
     });
 }
 
-/// A page that stays closed is a fault of the task whose memory it should be, and no other task is
-/// said to be lost before that.
-#[test]
-fn closed_pages_blame_nobody_else() {
-    over_each("closed pages without a handler", |_, variables| {
-        let closed = |(place, at_fault): (&str, usize)| {
-            let job = job("badaddr", 2, &format!("{place} closed 300000"));
+/// Memory that cannot be accessed is a fault of the task whose memory it should be, and no other
+/// task is said to be lost before that.
+fn blames_nobody_else(what: &str, how: &str, signal: &str) {
+    over_each(what, |_, variables| {
+        let ends = |(place, at_fault): (&str, usize)| {
+            let job = job("badaddr", 2, &format!("{place} {how} 300000"));
             let outcome = with(job, variables).run();
             outcome.says(&format!("poe: task {at_fault} ("));
-            outcome.says(&format!("LAPI: task {at_fault}: signal 11 (SIGSEGV) at address 0x"));
+            outcome.says(&format!("LAPI: task {at_fault}: signal {signal} at address 0x"));
             let blamed = outcome.stdout.contains(&format!("blames task {}", 1 - at_fault));
             assert!(outcome.status != Some(0) && !blamed, "{place}\n{outcome}");
         };
-        side_by_side([("source", 0), ("target", 1), ("there", 1), ("here", 0)], closed);
+        side_by_side([("source", 0), ("target", 1), ("there", 1), ("here", 0)], ends);
     });
+}
+
+#[test]
+fn closed_pages_blame_nobody_else() {
+    blames_nobody_else("closed pages without a handler", "closed", "11 (SIGSEGV)");
+}
+
+/// The kernel has another signal for pages of a file that the file no longer has.
+#[test]
+fn files_that_became_shorter_blame_nobody_else() {
+    blames_nobody_else("memory of a file that became shorter", "truncated", "7 (SIGBUS)");
 }
