@@ -72,6 +72,7 @@ programs_without_qemu=(
     another_process_goes_on
     another_process_goes_on_without_a_launcher
     another_user_cannot_join
+    a_process_that_stays_loses_nothing_where_the_kernel_refuses_copies
     a_task_is_replaced_over_ipv6
     addresses_may_be_of_ipv6
     checkpoint::checkpoint

@@ -4,7 +4,7 @@
 mod ltest;
 
 use ltest::{job, passed, program, run};
-use openlapi_tests::{Job, Running, build_dir, has_fabric, on_hosts, on_network, skipped};
+use openlapi_tests::{Job, Running, build_dir, compile_plain, has_fabric, on_hosts, on_network, skipped};
 use std::fs;
 use std::path::PathBuf;
 
@@ -75,6 +75,22 @@ fn a_process_that_stays_loses_nothing() {
             &job("recovery/checkpoint", procs, "stays").env("LAPI_SHM_BULK", way).deadline(120).run(),
             procs,
         );
+    }
+}
+
+/// As in a container that refuses them. A task that has parted is not taken for dead.
+#[test]
+fn a_process_that_stays_loses_nothing_where_the_kernel_refuses_copies() {
+    if on_network("a checkpoint without copies", "a provider may need them") {
+        return;
+    }
+    let refuse = compile_plain("info-refuse", &["tests/c/info/refuse.c"], &[]);
+    let copies = [libc::SYS_process_vm_readv, libc::SYS_process_vm_writev].map(|call| call.to_string());
+    // Half of the runs were enough to show a task that was taken for dead.
+    for (procs, case) in [(2, "errors"), (2, "stays"), (2, "errors"), (2, "stays"), (4, "stays")] {
+        let job = Job::new(&refuse).procs(procs).arg(libc::EPERM.to_string());
+        let job = copies.iter().fold(job, Job::arg).arg("--");
+        passed(&job.arg(program("recovery/checkpoint")).arg(case).deadline(120).run(), procs);
     }
 }
 

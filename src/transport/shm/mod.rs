@@ -33,7 +33,7 @@ use crate::error::{Error, Result};
 use connection::{Absence, Arrivals, Connection, Connector, Site};
 pub use door::Door;
 pub use group::Group;
-use peer::Peer;
+use peer::{Life, Peer};
 use polled::Polled;
 use remote::CrossMemory;
 use segment::{Segment, Sizes};
@@ -67,6 +67,8 @@ pub struct ShmTransport {
     /// Peers that this task has parted from, whose memory may still be in use: until the next
     /// packet is asked for.
     left: Vec<Peer>,
+    /// The channels to peers that this task has parted from: open, they say that its process lives.
+    parted: BTreeMap<Task, Life>,
     closed: bool,
     segment: Segment,
 }
@@ -140,6 +142,7 @@ impl ShmTransport {
             asked: BTreeSet::new(),
             back: VecDeque::new(),
             left: Vec::new(),
+            parted: BTreeMap::new(),
             closed: false,
             segment: own.segment,
         }
@@ -184,6 +187,7 @@ impl ShmTransport {
         }
         self.absent.remove(&task);
         self.asked.remove(&task);
+        self.parted.remove(&task);
         peer.door.light = self.light;
         self.peers.put(task, peer);
         if let Some(memory) = &mut self.memory {

@@ -126,7 +126,9 @@ impl ShmTransport {
     #[cold]
     pub(super) fn disconnect(&mut self, task: Task) {
         let Some(mut peer) = self.peers.take(task) else { return };
-        peer.process.life = None;
+        if let Some(life) = peer.process.part() {
+            self.parted.insert(task, life);
+        }
         self.polled.remove(task, peer.quiet);
         self.hear_all();
         self.left.push(peer);
@@ -153,6 +155,8 @@ pub(super) struct Process {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Channel {
     Open,
+    /// The peer has parted from this task, and its process lives and is the same program.
+    Parted,
     /// The other end is closed.
     Closed,
     /// The program has closed its end here.
@@ -172,7 +176,7 @@ impl Process {
     pub(super) fn has_left(&self) -> bool {
         match self.channel() {
             Channel::Open => false,
-            Channel::Closed => true,
+            Channel::Parted | Channel::Closed => true,
             Channel::Unknown => !self.stands(),
         }
     }
@@ -183,13 +187,23 @@ impl Process {
         let mut polled = [PollFd::from_borrowed_fd(life.as_fd(), PollFlags::RDHUP)];
         match rustix::event::poll(&mut polled, Some(&now)) {
             Ok(1..) if polled[0].revents().contains(PollFlags::NVAL) => Channel::Unknown,
-            Ok(1..) => Channel::Closed,
+            Ok(1..) if polled[0].revents().contains(PollFlags::HUP) => Channel::Closed,
+            Ok(1..) => Channel::Parted,
             _ => Channel::Open,
         }
     }
 
-    /// Whether the process has not ended, nor become another program.
+    /// Whether the process has not ended, nor become another program. One that has closed all its
+    /// descriptors is known by its memory alone, where the kernel lets it be read.
     fn stands(&self) -> bool {
-        self.landmark.stands_in(self.pid)
+        self.channel() == Channel::Parted || self.landmark.stands_in(self.pid)
+    }
+
+    /// Ends what this task says to the peer. The channel, if the peer's process still lives.
+    fn part(&mut self) -> Option<Life> {
+        let is_alone = matches!(self.channel(), Channel::Closed | Channel::Unknown);
+        let life = self.life.take().filter(|_| !is_alone)?;
+        let _ = rustix::net::shutdown(&life, rustix::net::Shutdown::Write);
+        Some(life)
     }
 }

@@ -171,6 +171,18 @@ fn memory_of_a_task_that_has_parted_is_not_accessed() {
     }
 }
 
+/// A channel says that its task lives, also where the kernel lets nothing of the task's memory be
+/// read; a process that has become another program has none.
+#[test]
+fn a_task_that_has_parted_lives_as_long_as_its_channel() {
+    let mut ends = ends(2);
+    ends[0].peers.get_mut(1).expect("a connection").process.pid = 0;
+    ends[1].part(0);
+    assert_eq!(ends[0].standing(1).state, PeerState::Up);
+    ends[1].parted.clear();
+    assert_eq!(ends[0].standing(1).state, PeerState::Dead);
+}
+
 /// A task that finds no room and polls learns of room for many packets together; one that
 /// sleeps, of the first.
 #[test]
