@@ -70,6 +70,8 @@ programs_without_qemu=(
     a_task_that_does_not_reply_is_not_harmed
     address_maps_that_differ_are_warned_of_where_the_program_moves
     another_process_goes_on
+    another_process_comes_back_when_all_others_have_ended
+    another_process_does_not_come_back_and_all_others_have_ended
     another_process_goes_on_without_a_launcher
     another_user_cannot_join
     a_process_that_stays_loses_nothing_where_the_kernel_refuses_copies
@@ -93,6 +95,7 @@ programs_without_qemu=(
     without_poe_it_goes_to_standard_error
     # Nor does this machine run the installed lapi_prof.
     a_task_that_dies_is_missing_in_the_report
+    places_that_cannot_be_looked_at_are_named
     the_tool_names_its_version
     # It aborts in a child of fork that creates a thread, when its parent has several.
     a_job_of_one_task_forks_another
@@ -109,6 +112,7 @@ programs_without_qemu=(
     an_address_that_no_processor_has_is_not_named
     # It has no process_vm_readv and process_vm_writev.
     every_size_when_copies_are_refused_later
+    shapes_when_copies_are_refused_later
     tasks_give_each_other_up_and_begin_again
     # It makes up /proc/self/stat, with another start of the process than other processes see: tasks
     # that communicate by UDP on one host take each other for dead.
@@ -123,6 +127,9 @@ programs_without_qemu=(
     handlers_run_after_completion
     another_process_goes_on_by_a_network
     puts_and_gets_of_every_length_by_a_network
+    # It describes each page that is mapped, so for the stack of 64 TiB that is to be refused it
+    # would take 400 GiB, and most of an hour.
+    threads_that_cannot_be_made_are_an_error
     # It sets no limit of the address space.
     a_call_that_finds_no_memory_says_so
     little_address_space_is_named
@@ -139,6 +146,14 @@ programs_without_qemu_powerpc64le=(
     # The address of a fault is the one in the register DAR, which it sets where data is accessed,
     # and not where an instruction is fetched.
     a_call_to_where_no_code_is_shows_its_caller
+    # It has no vDSO for them, by which the unwinder knows the frame of a signal. So the unwinder
+    # reads instructions at what the stack has where a function that the interrupted one calls would
+    # save its return address: a fault, or none, by what was left there.
+    a_fault_has_frames_of_the_program
+    a_fault_says_what_was_done_and_for_whom
+    # Their time base has the rate of this machine's counter, not 512 MHz: calls of a microsecond are
+    # not short to the profiler then, and each is timed.
+    sampling::what_is_not_timed_is_counted
 )
 # Not in the short form: many packets, which take minutes without optimisation.
 long_unit_tests=(

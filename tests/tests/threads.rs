@@ -72,5 +72,10 @@ fn threads_are_made_as_the_program_says() {
             run("threads/attributes", procs, case);
         }
     }
+}
+
+/// A stack of 64 TiB, for which there is no memory.
+#[test]
+fn threads_that_cannot_be_made_are_an_error() {
     passed(&job("threads/attributes", 1, "refused").env("MP_INFOLEVEL", "0").run(), 1);
 }
