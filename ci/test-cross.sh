@@ -151,8 +151,8 @@ programs_without_qemu_powerpc64le=(
     # save its return address: a fault, or none, by what was left there.
     a_fault_has_frames_of_the_program
     a_fault_says_what_was_done_and_for_whom
-    # Their time base has the rate of this machine's counter, not 512 MHz: calls of a microsecond are
-    # not short to the profiler then, and each is timed.
+    # Their time base has the rate of this machine's counter, not 512 MHz: calls of a microsecond
+    # are not short to the profiler then, and each is timed.
     sampling::what_is_not_timed_is_counted
 )
 # Not in the short form: many packets, which take minutes without optimisation.
