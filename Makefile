@@ -3,6 +3,7 @@
 # make demo       build, compile two samples and run each with two tasks
 # make demo-net   the same samples, with their tasks on two hosts, which are network namespaces of this machine
 # make test       everything that must hold: formatting, lints, all tests
+# make test-repeat  make test RUNS=10 times in a row, the second half of them beside LOOPS=4 endless loops
 # make test-crowded  the tests of the library's behaviour with LAPI_SPIN=0, on 2 processors, with 16 tasks where any number will do
 # make test-net   the tests of the library's behaviour over the network: on this machine alone, and on two hosts (namespaces)
 # make check-all  test, test-crowded, test-net, demo-doors, sanitize, interop, deny, crates, dist-test, reproducible, deb-test, site-test, test-cross, soak and soak-gm (10 minutes each), soak-rpmem, soak-fam, soak-sessions, fuzz (1 minute for each target), and a summary
@@ -91,10 +92,12 @@ OPERATIONS ?= 1000000
 VENDOR ?=
 SEED ?=
 SEEDS ?= 1000
+RUNS ?= 10
+LOOPS ?= 4
 # Each is a folder, whose package is named openlapi-NAME; what it installs is in its packaging/manifest.
 DOORS ?= $(patsubst doors/%/Cargo.toml,%,$(wildcard doors/*/Cargo.toml))
 
-.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all cross test-cross loom sanitize simulate soak soak-gm soak-rpmem soak-fam soak-sessions bench bench-net bench-gfence bench-paths bench-interrupt bench-instructions bench-doors fuzz doors install-doors uninstall-doors demo-doors crates wheel dist dist-test sbom deny reproducible site site-test install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-repeat test-crowded test-net check-all cross test-cross loom sanitize simulate soak soak-gm soak-rpmem soak-fam soak-sessions bench bench-net bench-gfence bench-paths bench-interrupt bench-instructions bench-doors fuzz doors install-doors uninstall-doors demo-doors crates wheel dist dist-test sbom deny reproducible site site-test install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
@@ -157,6 +160,9 @@ test:
 	ci/fmt.sh
 	MAKE="$(MAKE)" LAPI_STAGE="$(STAGE)" ci/test.sh
 	@echo "== make test: all of it passed"
+
+test-repeat:
+	MAKE="$(MAKE)" RUNS=$(RUNS) LOOPS=$(LOOPS) ci/repeat.sh
 
 test-crowded:
 	ci/deps.sh build test
