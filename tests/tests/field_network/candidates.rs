@@ -6,7 +6,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use openlapi_tests::{Hosts, Job, Network, Outcome, compile, skipped, stage};
+use openlapi_tests::{Hosts, Job, Layout, Network, Outcome, compile, skipped, stage};
 
 /// LAPI_ERR_CSS_LOAD_FAILED
 const CSS_LOAD_FAILED: &str = "404";
@@ -34,28 +34,34 @@ fn hosts(what: &str, rails: usize, script: &str) -> Option<Hosts> {
     set_up().map_err(|why| skipped(what, &why)).ok().map(|()| hosts)
 }
 
-/// The late first contact of two tasks, one on each host. `args`: what LAPI_Init is to return, if
+/// The late first contact of tasks, one on each host. `args`: what LAPI_Init is to return, if
 /// it is to fail.
 fn first_put(hosts: &Hosts, network: Network, args: &[&str]) -> Job {
     let program = compile("field-first_put", &["tests/field/first_put.c"], &[]);
-    let job = args.iter().fold(Job::new(program).procs(2), Job::arg).env("MP_INFOLEVEL", "2");
+    let job = args.iter().fold(Job::new(program).procs(hosts.count()), Job::arg).env("MP_INFOLEVEL", "2");
     // No network is tried for longer than seconds; what hangs ends after LAPI_INIT_TIMEOUT.
     let job = job.deadline(30);
     // libfabric's connections arrive at ports that a filter can name.
     let job = job.env("FI_TCP_PORT_LOW_RANGE", "20000").env("FI_TCP_PORT_HIGH_RANGE", "20099");
-    hosts.place(2, network.select(job))
+    hosts.place(hosts.count(), network.select(job))
 }
 
-/// The job of `first_put` succeeds over this network.
+/// The job of `first_put` succeeds over this network on two hosts.
 #[track_caller]
 fn uses(network: Network, job: &Job, name: &str) -> Outcome {
+    uses_on(2, network, job, name)
+}
+
+/// On this number of hosts.
+#[track_caller]
+fn uses_on(hosts: usize, network: Network, job: &Job, name: &str) -> Outcome {
     let outcome = job.run();
     outcome.ok();
-    assert_eq!(outcome.stdout.matches("PASS").count(), 2, "{network:?}\n{outcome}");
+    assert_eq!(outcome.stdout.matches("PASS").count(), hosts, "{network:?}\n{outcome}");
     let chosen = |line: &str| line.contains("network: ") && line.contains(name) && line.ends_with("used");
     assert_eq!(
         outcome.stderr.lines().filter(|line| chosen(line)).count(),
-        2,
+        hosts,
         "{network:?} {name}\n{outcome}"
     );
     outcome
@@ -152,6 +158,26 @@ fn interfaces_behind_a_filter_are_passed_over() {
     let job = first_put(&hosts, Network::Udp, &[CSS_LOAD_FAILED]).env("MP_EUIDEVICE", "rail1");
     let says = ["MP_EUIDEVICE=rail1", "no answer from node1 (10.77.1.2)", "no answer from node0 (10.77.1.1)"];
     fails(&job, &says);
+}
+
+/// The first network carries packets between two of the hosts, and to the third one none.
+#[test]
+fn a_network_that_does_not_reach_one_of_three_hosts_is_passed_over() {
+    let what = "three hosts, one of which is behind a filter";
+    let layout = Layout { hosts: 3, rails: 2, own_tmp: false };
+    let Some(hosts) = Network::Fabric.hosts_of(what, layout) else { return };
+    for transport in BOTH {
+        uses_on(3, transport, &first_put(&hosts, transport, &[]), "10.77.0.0/24");
+    }
+    if let Err(why) = hosts.set_up(2, &dropped("rail0")) {
+        return skipped(what, &why);
+    }
+    for transport in BOTH {
+        let job = first_put(&hosts, transport, &[]);
+        let outcome = uses_on(3, transport, &job, "10.77.1.0/24");
+        outcome.says("no answer from node0 (10.77.0.1), and 1 more host");
+        assert!(!outcome.stderr.contains("1 more hosts"), "{outcome}");
+    }
 }
 
 /// The first host's filter lets its own connections out and their replies in, and nothing that

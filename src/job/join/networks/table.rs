@@ -105,7 +105,11 @@ fn state(parties: &[Party], outcomes: &Outcomes, p: usize, i: usize) -> String {
         Some((q, j)) => {
             let address = parties[q].candidates[j].address;
             let address = address.map_or_else(String::new, |address| format!(" ({address})"));
-            let more = if others > 0 { format!(", and {others} more hosts") } else { String::new() };
+            let more = match others {
+                0 => String::new(),
+                1 => ", and 1 more host".to_owned(),
+                _ => format!(", and {others} more hosts"),
+            };
             let peer = format!("{}{address}{more}", parties[q].host_name);
             match outcomes.of(p, i, q, j) {
                 SILENT => format!("no answer from {peer}"),
