@@ -107,6 +107,32 @@ fn poe_takes_files_too_and_its_tasks_have_the_same() {
     assert!(dry.ok().stdout.contains("    LAPI_SPIN=23\n"), "{dry}");
 }
 
+/// The file of the site itself, on a machine that has such a one: in a mount namespace, with a copy
+/// of /etc.
+#[test]
+fn a_job_reads_the_file_of_the_site() {
+    let folder = folder("site");
+    let script = r#"mount -t tmpfs none "$FOLDER" && cp -a /etc/. "$FOLDER" &&
+        echo "LAPI_SPIN=$SPIN" >"$FOLDER/openlapi.conf" && mount --bind "$FOLDER" /etc && exec "$0" "$@""#;
+    let mounted = |spin: &str, command: &Path| {
+        let job = Job::direct("unshare").arg("-m").arg("sh").arg("-c").arg(script).env("SPIN", spin);
+        let job = job.env("FOLDER", &folder).env("XDG_CONFIG_HOME", "/nonexistent").env_remove("LAPI_CONFIG");
+        job.arg(command)
+    };
+    let inside = |spin: &str, program: &Path| {
+        mounted(spin, &stage().join("bin/poe")).arg("-procs").arg("2").arg(program)
+    };
+    if mounted("1", Path::new("true")).run().status != Some(0) {
+        return skipped("the file of the site", "nothing can be mounted here");
+    }
+    let outcome = inside("37", &stage().join("bin/lapi_info")).arg("LAPI_SPIN").run();
+    assert_eq!(outcome.ok().stdout.matches("site file /etc/openlapi.conf:1").count(), 2, "{outcome}");
+    let program = compile("init-sample", &["samples/init/Init.c"], &[]);
+    let failed = inside("never", &program).env("MP_INFOLEVEL", "1").run();
+    assert_ne!(failed.status, Some(0), "{failed}");
+    failed.says("/etc/openlapi.conf:1: LAPI_SPIN is \"never\"; allowed: auto, or a whole number");
+}
+
 /// The files of the machine where poe runs count: a task's own XDG_CONFIG_HOME is another one.
 #[test]
 fn tasks_on_other_hosts_have_the_settings_of_poe() {
