@@ -2,9 +2,8 @@
 
 use super::Joining;
 use super::agreed::{Agreed, failed, groups};
-use super::networks::device;
+use super::networks::{device, note_open};
 use super::rails::{self, process};
-use crate::base::limits;
 use crate::base::process::Process;
 use crate::config::{Config, NetSecurity};
 use crate::error::Result;
@@ -29,7 +28,7 @@ pub(super) fn open(
         let Candidate { interface, address, network } = candidate.clone();
         (Reach { interface, address, fabric: network }, name.clone())
     };
-    open_at(settings, choice, networks.iter().map(reach).collect())
+    open_at(settings, choice, networks.iter().map(reach).collect()).inspect(|_| note_open())
 }
 
 /// Which provider the user wants. `one_machine`: all tasks of the job are on this machine.
@@ -63,19 +62,6 @@ fn notes(own: &[Own], exchange: &str) -> Vec<String> {
         }
     }
     notes
-}
-
-/// Bytes of address space that libfabric may take for itself, its threads and the first
-/// connections.
-const ADDRESS_SPACE: u64 = 256 << 20;
-
-/// Names a limit of the address space that libfabric may meet: it reports no connection that
-/// fails for want of memory, and tries again for ever.
-pub(super) fn warn_of_little_memory(place: &Joining<'_>) {
-    let scarce = limits::scarce_address_space(ADDRESS_SPACE).filter(|_| place.config.info_level > 0);
-    if let Some(limit) = scarce {
-        place.log.line(format_args!("attention: libfabric may need more memory: {limit}"));
-    }
 }
 
 /// Who wants encryption learns that there is none here.

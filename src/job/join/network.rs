@@ -43,9 +43,6 @@ pub(super) fn open(place: &Joining<'_>) -> Result<Joined> {
     let mut exchange = link.exchange(identity, turn, deadline)?.ok_or_else(|| no_exchange(place))?;
     let before = if place.replaces { card_before(&mut *exchange, identity.task) } else { None };
     let configured = config.job_secret.as_ref().and_then(|secret| secret.as_bytes().try_into().ok());
-    if config.euilib != Some(Euilib::Ip) {
-        fabric::warn_of_little_memory(place);
-    }
     let (offered, sockets) = with_sockets(Offered::of(place), link.env());
     let ports = sockets.as_ref().map_or([0; 2], Sockets::ports);
     let (own, card) = match &before {

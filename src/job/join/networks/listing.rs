@@ -2,6 +2,7 @@
 
 use super::Wish;
 use super::probe::Carrier;
+use super::room::has_room;
 use crate::config::{Config, Instances};
 use crate::error::Result;
 use crate::job::join::agreed::failed;
@@ -131,7 +132,9 @@ pub struct Listed {
 ///
 /// # Errors
 /// `LAPI_ERR_CSS_LOAD_FAILED`: there is no libfabric or provider, or not what a variable names.
+/// `LAPI_ERR_MEMORY_EXHAUSTED`: the limit of the address space leaves too little for libfabric.
 pub fn fabric_candidates(config: &Config, preferences: &Preferences) -> Result<Listed> {
+    has_room()?;
     let (choice, reaches) = match fabric::reaches(preferences) {
         // The interface that is named is down: it may come.
         Err(_) if preferences.domain.as_deref().is_some_and(|name| if_nametoindex(name).is_ok()) => {

@@ -10,6 +10,7 @@ mod choose;
 mod listing;
 mod outcomes;
 mod probe;
+mod room;
 mod rounds;
 mod table;
 mod tcp;
@@ -20,6 +21,7 @@ pub(super) use choose::{Network, Wish};
 pub use listing::{Listed, fabric_candidates, udp_interfaces};
 pub(super) use listing::{all_interfaces, candidates, device, listed, stated};
 pub(super) use probe::{Carrier, Sockets};
+pub(super) use room::note_open;
 
 use super::agreed::failed;
 use crate::error::Result;
