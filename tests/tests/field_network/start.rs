@@ -1,12 +1,14 @@
 //! How poe and launchers reach the other hosts, and what happens when one vanishes.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use openlapi_tests::{Hosts, Job, Launcher, Outcome, compile, skipped, stage};
+use openlapi_tests::{Hosts, Job, Launcher, Outcome, compile, compile_plain, skipped, stage};
 
 /// Two hosts on which poe can start tasks; `None` where this machine cannot have them.
 fn two_hosts(what: &str) -> Option<Hosts> {
@@ -104,6 +106,49 @@ fn a_stranger_at_poes_address_learns_nothing() {
     assert!(!shows(&token.as_bytes()[..8]) && !shows(&bytes[..4]), "the token is shown: {said:?}");
     assert_eq!(said.len(), hello.len(), "nothing but the greeting");
     assert_ne!(said, hello, "each greeting is another one");
+}
+
+/// Reads and writes that move a few bytes, or are interrupted, at both ends of poe's links.
+#[test]
+fn short_and_interrupted_reads_and_writes_on_links_lose_nothing() {
+    let Some(hosts) = two_hosts("short reads and writes on poe's links") else { return };
+    let flags = ["-shared", "-fPIC", "-ldl"];
+    let short = compile_plain("field_network_short.so", &["tests/field/short.c"], &flags);
+    // Hydra itself has whole ones.
+    let hydra = hosts.folder().join("mpiexec.hydra");
+    let words = "PATH=$OTHERS exec env -u LD_PRELOAD mpiexec.hydra -genv LD_PRELOAD \"$SHORT\" \"$@\"";
+    fs::write(&hydra, format!("#!/bin/sh\n{words}\n")).expect("a script can be written");
+    fs::set_permissions(&hydra, fs::Permissions::from_mode(0o755)).expect("a script may be executable");
+    let script = "seq 50000 > $OUT/lines
+        LD_PRELOAD=$SHORT $0 -procs 2 -launcher hydra -stdinmode all -labelio yes \\
+            sh -c 'env -u LD_PRELOAD grep -q \"$SHORT\" /proc/$PPID/maps && exec cat' < $OUT/lines > $OUT/all || exit 1
+        for task in 0 1; do sed -n \"s/^ *$task://p\" $OUT/all | cmp - $OUT/lines || exit 2; done";
+    let others = std::env::var("PATH").expect("there is one");
+    let job = Job::direct("sh").arg("-c").arg(script).arg(stage().join("bin/poe")).env("OTHERS", &others);
+    let job = job.env("PATH", format!("{}:{others}", hosts.folder().display())).env("SHORT", &short);
+    hosts.place(2, job.env("OUT", hosts.folder()).deadline(120)).run().ok();
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}
+
+/// poe has no sockets to tasks on other machines: who wants to look on is told what serves.
+#[test]
+fn a_live_view_of_a_job_on_two_hosts_names_what_serves() {
+    let Some(hosts) = two_hosts("lapi_top of a job on two hosts") else { return };
+    let program = compile("field-busy", &["tests/field/busy.c"], &[]);
+    let mut busy = on(&hosts, Job::new(program).procs(2)).start();
+    busy.lines(2);
+    let pid = busy.pid().to_string();
+    let top = Job::direct(stage().join("bin/lapi_top")).arg("-b").arg("-n").arg("1").arg(&pid);
+    let outcome = hosts.inside(0, top).run();
+    let serves = format!("their poe is asked for a report by `kill -USR2 {pid}`");
+    outcome.exited(1).says("lapi_top: the tasks run on other machines: ").says(&serves);
+    busy.signal(Signal::SIGUSR2);
+    for task in 0..2 {
+        busy.until_it_says(&format!("task {task} "));
+    }
+    busy.signal(Signal::SIGTERM);
+    busy.wait().exited(128 + 15);
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
 /// A machine vanishes, and the signal of the user is in flight to it: the kernel would repeat it
