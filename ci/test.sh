@@ -3,14 +3,15 @@
 # tests, tests with real processes, documentation tests), the Python package, the models.
 # LAPI_STAGE names the installation to test, which `make stage` makes.
 #
-# Two lanes compile side by side, with optimisation and without: cargo locks the folders of the two
-# separately. The unit tests begin when what they need is there, and the others when all is. These
-# run side by side, since those with real processes often wait: for a death to be noticed, for a
-# link, for a launcher. The unit tests get the time that the others leave. Deadlines, which only
-# tests that hang reach, are twice as long.
+# Three lanes compile side by side: with optimisation, without, and the core's unit tests. cargo
+# locks the folders of the three separately. The unit tests begin when what they need is there, and
+# the others when all is. These run side by side, since those with real processes often wait: for a
+# death to be noticed, for a link, for a launcher. The unit tests get the time that the others
+# leave. Deadlines, which only tests that hang reach, are twice as long.
 #
 # The core's unit tests simulate and compute: they are built by themselves, a little optimised. That
-# takes a fifth of the time that they save. Checks of overflows and debug assertions stay.
+# takes a fifth of the time that they save. Checks of overflows and debug assertions stay. In the
+# folder of the other tests these would wait minutes for the lock.
 set -eu
 cd "$(dirname "$0")/.."
 # Not while another cargo runs.
@@ -25,14 +26,17 @@ networks=(deaths field_network network)
 # Others that take long, so that the rest need not wait for them.
 long=(checkpoint data harness hosts many soak standalone udp)
 # Tests that wait for the disk, and those of the doors.
-files=(calls daemon pmemobj by_hand conformance library persistence pool programs users)
+files=(calls daemon pmemobj by_hand conformance library movers persistence pool programs users)
 # Surroundings, and the programs of other people: these wait most of their time.
 field=(field)
 
 core_tests() {
+    local what=(cargo test -p openlapi --lib --features fuzz --target-dir "${CARGO_TARGET_DIR:-target}/core"
+        --config 'profile.dev.package.openlapi.opt-level = 1'
+        --config "target.'cfg(all())'.runner = '$PWD/ci/runner.sh'")
+    "${what[@]}" --no-run
     renice -n 10 -p $BASHPID >/dev/null
-    cargo test -p openlapi --lib --features fuzz --config 'profile.dev.package.openlapi.opt-level = 1' \
-        --config "target.'cfg(all())'.runner = '$PWD/ci/runner.sh'"
+    "${what[@]}"
 }
 unoptimised() {
     ci/clippy.sh && echo "== build: the tests" && cargo test --workspace --exclude openlapi --no-run
