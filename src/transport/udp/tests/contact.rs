@@ -5,7 +5,7 @@ use crate::base::clock::test_deadline;
 use crate::transport::conformance::{self, Calls, served};
 use crate::transport::udp::contact::CHALLENGE;
 use crate::transport::udp::device::{Datagram, Device};
-use crate::transport::udp::seal::{ENVELOPE, JobKey, Security};
+use crate::transport::udp::seal::{ANNOUNCEMENT, Claim, ENVELOPE, JobKey, Security};
 use crate::transport::udp::socket::Socket;
 use crate::transport::udp::{Directory, UdpTransport};
 use crate::transport::{Endpoint, NO_EPOCH, PeerState, Peers, SendOutcome, Task, Wakeup, Want};
@@ -238,6 +238,46 @@ fn a_hello_that_was_overtaken_makes_no_connection() {
     assert!(ends[1].standing(0).absence.is_some());
     say(&mut ends[1], 9, own);
     assert_eq!((mine(&ends[1]), ends[1].standing(0).absence), ((own, number(9)), None));
+}
+
+/// Counts the questions.
+struct Asked(Listed, Arc<AtomicUsize>);
+
+impl Directory<SocketAddr> for Asked {
+    fn address_of(&mut self, peer: Task) -> crate::error::Result<SocketAddr> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.address_of(peer)
+    }
+}
+
+/// A question may cost one at the launcher, and a peer that is noted memory: a stranger causes
+/// neither.
+#[test]
+fn the_directory_is_not_asked_for_what_no_task_has_made() {
+    let device = socket();
+    let listed = Listed(Arc::new(vec![device.local(); 2]));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let own = settings(0, 2, Security::Auth, 1472);
+    let directory = Box::new(Asked(listed, asked.clone()));
+    let mut end = UdpTransport::new(&own, Box::new(device), directory).expect("an end");
+    let stranger = JobKey::new(&[8; 16], Security::Auth);
+    let hello = Hello { mine: 3, yours: 0, epoch: NO_EPOCH, process: OTHER, longest: 0, opening: 0 };
+    for number in 0..100 {
+        inject(&mut end, &stranger.greet(1, 0, &hello));
+        // As datagrams of a connection, and as notices of deaths.
+        for (number, length) in [(number + 1, ENVELOPE + 100), (0, ANNOUNCEMENT)] {
+            let mut forged = vec![7; length];
+            let claim = Claim { from: 1, connection: 0, number }.bytes();
+            forged[..claim.len()].copy_from_slice(&claim);
+            inject(&mut end, &forged);
+        }
+    }
+    assert_eq!((end.tally().refused, asked.load(Ordering::Relaxed)), (300, 0));
+    assert!(end.peer(1).is_none(), "a peer is noted");
+    // The hello of a task is replied to where the task is listed.
+    inject(&mut end, &recorded(1, 0, &hello));
+    assert!(end.peer(1).is_some() && asked.load(Ordering::Relaxed) > 0);
+    end.part(1);
 }
 
 struct WithDead(Listed);
