@@ -2,8 +2,8 @@
 # Each way of long messages within a machine, forced by LAPI_SHM_BULK, beside what the library
 # chooses by itself: a table of the chosen one's time by the best one's.
 #
-#   benches/paths.sh            about five minutes; make bench-paths is the same
-#   QUICK=1 benches/paths.sh    one minute, coarser
+#   benches/paths.sh            about a minute; make bench-paths is the same
+#   QUICK=1 benches/paths.sh    some seconds, coarser
 #   WRITE=1 benches/paths.sh    also puts the table into docs/performance.md
 #
 # The ways take turns, ROUNDS (7) times. A figure counts only when the cache line took about as long
@@ -35,7 +35,7 @@ done
     echo "- processor: $(describe_processor)"
     echo "- $(describe_library "$library")"
     echo "- load of the machine before: $load_before, after: $(load) (1, 5 and 15 minutes)"
-    awk -f "$here/paths.awk" "$raw"
+    awk -f "$here/figures.awk" -f "$here/paths.awk" "$raw"
 } >"$report"
 cat "$report"
 [ "${WRITE:-0}" != 1 ] || write_tables paths "$report"

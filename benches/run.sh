@@ -151,7 +151,7 @@ fi
     if [ "$done_rounds" -lt 5 ] || [ "${load_before%%.*}" -ge 1 ]; then
         echo "- caution: fewer than five rounds, or a machine that was busy with other work; figures above 200 µs then hold interruptions and are rough"
     fi
-    awk -f "$root/benches/table.awk" "$raw"
+    awk -f "$root/benches/figures.awk" -f "$root/benches/table.awk" "$raw"
 } >"$report"
 cat "$report"
 

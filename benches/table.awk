@@ -1,20 +1,8 @@
-# Makes the tables of docs/performance.md. Each input line: system round name size median best before after
+# Makes the tables of docs/performance.md, with figures.awk. Each input line: system round name size median best before after
 # (microseconds, microseconds, nanoseconds, nanoseconds); system is lapi, lapi_intr, lapi_check, ucx_noattach, ucx_default, impi,
 # mpich, ompi or floor.
 # A figure counts only when the cache line took about as long before it as after it, and figures of two
 # systems are in one row only when it took about as long for both.
-
-function class_of(ns) { return ns < 45 ? 1 : ns < 130 ? 2 : 3 }
-function class_name(c) { return c == 1 ? "near" : c == 2 ? "middle" : "far" }
-
-function median_of(values, key, n,    sorted, i, j, t) {
-    for (i = 1; i <= n; i++) {
-        t = values[key, i]
-        for (j = i - 1; j >= 1 && sorted[j] > t; j--) sorted[j + 1] = sorted[j]
-        sorted[j + 1] = t
-    }
-    return n % 2 ? sorted[(n + 1) / 2] : (sorted[n / 2] + sorted[n / 2 + 1]) / 2
-}
 
 function key_of(who, name, size, c) { return who "," name "," size "," c }
 
@@ -28,12 +16,7 @@ function line_ns(who, name, size, c,    key) {
     return median_of(line, key, count[key])
 }
 
-function show(us) { return us < 0 ? "-" : us < 1 ? sprintf("%.3f", us) : us < 100 ? sprintf("%.2f", us) : sprintf("%.0f", us) }
 function least(a, b) { return a < 0 ? b : b < 0 ? a : a < b ? a : b }
-
-function bytes(size) {
-    return size >= 1048576 ? size / 1048576 " MiB" : size >= 1024 ? size / 1024 " KiB" : size " B"
-}
 
 # The least of the MPIs.
 function best_mpi(name, size, c,    i, best) {

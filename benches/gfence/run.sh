@@ -1,5 +1,5 @@
 #!/bin/sh
-# LAPI_Gfence and MPI_Barrier of Open MPI and of MPICH, told to yield, with fewer and with more
+# LAPI_Gfence and MPI_Barrier of Open MPI and of MPICH, which yield, with fewer and with more
 # tasks than processors: a table.
 #
 #   benches/gfence/run.sh            about four minutes; make bench-gfence is the same
@@ -65,7 +65,7 @@ for tasks in ${TASKS:-2 4 16}; do
             case " $slow " in *" $mpi "*) continue ;; esac
             time=$(TASKS=$tasks YIELD=yes turn "$root/benches/mpi.sh" "$mpi" "$(cat "$build/$mpi.folder")" "$build/$mpi" "$rounds")
             echo "$tasks $turn $mpi $time" >>"$raw"
-            [ -n "$time" ] || { slow="$slow $mpi" && say "$mpi takes more than $limit s for $rounds barriers of $tasks tasks"; }
+            [ -n "$time" ] || { slow="$slow $mpi" && say "no time of $mpi for $rounds barriers of $tasks tasks within $limit s: $(tail -n 1 "$build/err.txt")"; }
         done
     done
 done

@@ -143,7 +143,7 @@ impl Mover {
             if self.work.send(Work::Moved(ready, asker)).is_err() {
                 return;
             }
-            // Nobody waits for this.
+            // The program has its answer, and does not wait for this.
             std::mem::take(&mut self.used).into_iter().for_each(|open| self.close(open));
         }
     }

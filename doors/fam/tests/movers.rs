@@ -16,7 +16,7 @@ use std::{fs, thread};
 /// How many threads of a daemon move bytes, as daemon/backup.rs has it.
 const MOVERS: usize = 4;
 
-/// A backup that is a pipe: whoever restores it waits until a writer has come and gone.
+/// A backup that is a pipe: a thread that restores it waits until a writer has come and gone.
 struct Pipe(PathBuf);
 
 impl Pipe {
@@ -58,17 +58,24 @@ fn copy(from: &client::Item, to: &client::Item) -> Ask {
     Ask::Copy { from: from.ticket.clone(), from_offset: 0, to: to.ticket.clone(), to_offset: 0, length: 4096 }
 }
 
+/// A region with two items, of which the first one is full of ones and has a backup that is a pipe;
+/// and what restores it.
+fn with_a_pipe(host: &Host, client: &mut Client) -> (u64, [client::Item; 2], Pipe, Ask) {
+    let region = client.region("r", 1 << 20, 0o600, VOLATILE);
+    let (from, to) = (client.item(region, "from", 4096), client.item(region, "to", 4096));
+    client.put(&from, 0, &[1; 4096]).expect("a put");
+    client.ask(&Ask::Backup { region, item: from.item, name: "b".to_owned() }).expect("a backup");
+    let restore = Ask::Restore { name: "b".to_owned(), to: from.ticket.clone() };
+    (region, [from, to], Pipe::new(host), restore)
+}
+
 #[test]
 fn a_backup_that_takes_long_holds_up_no_copy() {
     let host = Host::new("long", 1, false);
     let _keeper = host.keeper();
     let mut client = Client::open(&host);
-    let region = client.region("r", 1 << 20, 0o600, VOLATILE);
-    let (from, to) = (client.item(region, "from", 4096), client.item(region, "to", 4096));
-    client.put(&from, 0, &[1; 4096]).expect("a put");
-    client.ask(&Ask::Backup { region, item: from.item, name: "b".to_owned() }).expect("a backup");
-    let pipe = Pipe::new(&host);
-    let restored = client.ask_for(&Ask::Restore { name: "b".to_owned(), to: from.ticket.clone() });
+    let (_, [from, to], pipe, restore) = with_a_pipe(&host, &mut client);
+    let restored = client.ask_for(&restore);
     let copied = client.ask_for(&copy(&from, &to));
     let reply = |client: &mut Client| client.reply().expect("an open session").0;
     assert_eq!(reply(&mut client), Message::Answer { number: copied });
@@ -83,12 +90,7 @@ fn a_copy_that_has_waited_does_not_write_what_has_taken_the_items_place() {
     let host = Host::new("waited", 2, false);
     let _keeper = host.keeper();
     let mut client = Client::open(&host);
-    let region = client.region("r", 1 << 20, 0o600, VOLATILE);
-    let (from, to) = (client.item(region, "from", 4096), client.item(region, "to", 4096));
-    client.put(&from, 0, &[1; 4096]).expect("a put");
-    client.ask(&Ask::Backup { region, item: from.item, name: "b".to_owned() }).expect("a backup");
-    let pipe = Pipe::new(&host);
-    let restore = Ask::Restore { name: "b".to_owned(), to: from.ticket.clone() };
+    let (region, [from, to], pipe, restore) = with_a_pipe(&host, &mut client);
     let mut asked: Vec<_> =
         (0..MOVERS).map(|_| (client.ask_for(&restore), FamError::BackupInfoNotFound)).collect();
     asked.push((client.ask_for(&copy(&from, &to)), FamError::NotFound));

@@ -215,7 +215,7 @@ fn many(route: Routes) {
             let came = came.expect("an open session");
             arrived.extend(came.into_iter().map(|message| (number, message.data)));
         }
-        assert!(!deadline.has_passed(), "a message wakes nobody");
+        assert!(!deadline.has_passed(), "a message does not wake the descriptor");
     }
     assert!(matches!(&arrived[..], [(1.., data)] if data == b"woken"), "{arrived:?}");
     // This side closes half of them in order, and the peer leaves the others without a word.

@@ -22,10 +22,11 @@ pub(super) struct Peer {
 impl Peer {
     /// `has_parted` is asked when the channel is cut, which a process that lives has done itself.
     fn standing(&self, has_parted: impl FnOnce() -> bool) -> PeerStanding {
-        let has_parted = self.process.is_cut() && has_parted();
+        let is_cut = self.process.is_cut();
+        let has_parted = is_cut && has_parted();
         let state = match () {
             () if self.door.segment.closed() => PeerState::Closed,
-            () if has_parted || self.process.is_cut() && !self.process.stands() => PeerState::Dead,
+            () if has_parted || is_cut && !self.process.stands() => PeerState::Dead,
             () => PeerState::Up,
         };
         PeerStanding { state, absence: has_parted.then(|| HAS_PURGED.to_owned()), has_parted }

@@ -130,7 +130,7 @@ fn short_and_interrupted_reads_and_writes_on_links_lose_nothing() {
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
-/// poe has no sockets to tasks on other machines: who wants to look on is told what serves.
+/// poe has no sockets to tasks on other machines: lapi_top says what serves there.
 #[test]
 fn a_live_view_of_a_job_on_two_hosts_names_what_serves() {
     let Some(hosts) = two_hosts("lapi_top of a job on two hosts") else { return };

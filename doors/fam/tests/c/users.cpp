@@ -168,7 +168,7 @@ void borrower(const std::string &who) {
     THROWS(FAM_ERR_NOPERM, pool->fam_deallocate(refused));
 }
 
-// The group, and nobody's number.
+// The group, and a number of no user.
 void become(gid_t group) { CHECK(setgid(group) == 0 && setuid(65534) == 0); }
 
 } // namespace

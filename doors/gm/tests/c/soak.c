@@ -8,7 +8,7 @@
  *
  * A message has the number of its run and one within the run. A run ends by a failure; the next one
  * begins with 0. So within a run nothing may be missing, come twice, or come in another order. All
- * processes have the memory for puts at the same address, so that none must be told which it is.
+ * processes have the memory for puts at the same address, so that none needs to send it.
  */
 #define _GNU_SOURCE
 #include "gm.h"
