@@ -5,8 +5,8 @@
 #   lane_ends NAME          waits for one; fails if it has failed
 #   lanes_end               waits for all; fails if one has failed, and names it and what failed in it
 #
-# What a lane has written is printed whole when it ends. Meanwhile the last line of each is printed
-# once in a minute.
+# What a lane has written is printed whole when it ends, and what it has taken of the processors.
+# Meanwhile the last line of each is printed once in a minute.
 #
 # A signal that ends the script ends the lanes, and prints the last lines of those that
 # have not ended.
@@ -22,7 +22,10 @@ lane() {
     # A process group of its own, which can be ended as a whole, and whose programs do not ignore
     # the keys of the terminal.
     set -m
-    "$@" >"$lane_logs/$name" 2>&1 </dev/null &
+    {
+        TIMEFORMAT="== of processors %U s and in the kernel %S s"
+        time "$@"
+    } >"$lane_logs/$name" 2>&1 </dev/null &
     set +m
     lane_names[$!]=$name
     lane_starts[$!]=$SECONDS
