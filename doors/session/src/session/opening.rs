@@ -97,6 +97,11 @@ impl Events for Reports {
 /// A sleep that nothing ends.
 const LONG: Duration = Duration::from_secs(3600);
 
+/// Polls of a thread that waits before it yields the processor, unless the program's settings say
+/// how many: some 100 µs, and not the millisecond of a job's task. A job knows how many tasks want
+/// the processors; of sessions nothing tells it.
+const SPIN: u32 = 2_000;
+
 /// Sessions are numbered above the handles that LAPI gives.
 static LAST: AtomicU32 = AtomicU32::new(1 << 16);
 
@@ -206,6 +211,7 @@ fn begin(
         euilib: (route == Routes::UDP).then_some(Euilib::Ip),
         job_secret: Some(secret.into()),
         init_timeout: until.saturating_duration_since(Instant::now()),
+        spin: settings.config.spin.or(Some(SPIN)),
         ..settings.config.clone()
     };
     let identity = Identity {
