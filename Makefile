@@ -94,6 +94,8 @@ SEED ?=
 SEEDS ?= 1000
 RUNS ?= 10
 LOOPS ?= 4
+# Soaks of the doors are built a little optimised, in a folder of their own.
+SOAK := CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_TARGET_DIR="$(BUILD)/soak"
 # Each is a folder, whose package is named openlapi-NAME; what it installs is in its packaging/manifest.
 DOORS ?= $(patsubst doors/%/Cargo.toml,%,$(wildcard doors/*/Cargo.toml))
 
@@ -199,23 +201,23 @@ soak:
 soak-gm:
 	ci/deps.sh build net
 	@echo "== soak-gm"
-	GM_SOAK=$(SECONDS) GM_HOSTS=$(HOSTS) $(if $(SEED),GM_SEED=$(SEED)) $(CARGO) test --quiet -p openlapi-gm --test soak -- --nocapture </dev/null
+	$(SOAK) GM_SOAK=$(SECONDS) GM_HOSTS=$(HOSTS) $(if $(SEED),GM_SEED=$(SEED)) $(CARGO) test --quiet -p openlapi-gm --test soak -- --nocapture </dev/null
 
 soak-rpmem:
 	ci/deps.sh build net doors
 	@echo "== soak-rpmem"
-	RPMEM_TRANSACTIONS=$$(($(TRANSACTIONS) / 4)) RPMEM_KILLS=$(KILLS) $(if $(SEED),RPMEM_SEED=$(SEED)) $(CARGO) test --quiet -p openlapi-rpmem --test pmemobj -- --nocapture </dev/null
+	$(SOAK) RPMEM_TRANSACTIONS=$$(($(TRANSACTIONS) / 4)) RPMEM_KILLS=$(KILLS) $(if $(SEED),RPMEM_SEED=$(SEED)) $(CARGO) test --quiet -p openlapi-rpmem --test pmemobj -- --nocapture </dev/null
 
 soak-sessions:
 	ci/deps.sh build test
 	@echo "== soak-sessions"
-	MANY_SESSIONS=$(SESSIONS) $(CARGO) test --quiet -p openlapi-session --test many -- --nocapture </dev/null
+	$(SOAK) MANY_SESSIONS=$(SESSIONS) $(CARGO) test --quiet -p openlapi-session --test many -- --nocapture </dev/null
 
 soak-fam:
 	ci/deps.sh build c++
 	$(MAKE) stage
 	@echo "== soak-fam"
-	LAPI_STAGE="$(STAGE)" FAM_TEST_PES=$(PES) FAM_TEST_OPERATIONS=$(OPERATIONS) $(if $(SEED),FAM_SEED=$(SEED)) $(CARGO) test --quiet -p openlapi-fam --test programs several_pes -- --nocapture </dev/null
+	$(SOAK) LAPI_STAGE="$(STAGE)" FAM_TEST_PES=$(PES) FAM_TEST_OPERATIONS=$(OPERATIONS) $(if $(SEED),FAM_SEED=$(SEED)) $(CARGO) test --quiet -p openlapi-fam --test programs several_pes -- --nocapture </dev/null
 
 cross:
 	ci/deps.sh build
