@@ -9,7 +9,7 @@ use crate::report::{self, thread::ReportConfig};
 use crate::udp::Extension;
 use openlapi::abi::*;
 use openlapi::api::Context;
-use openlapi::api::session::{self, Interrupts, LOOK_AROUND, MOST_COMPLETION_THREADS, Settings};
+use openlapi::api::session::{self, Interrupts, MOST_COMPLETION_THREADS, Settings};
 use openlapi::base::descriptor::take_standard;
 use openlapi::base::limits;
 use openlapi::base::thread::ThreadConfig;
@@ -126,13 +126,12 @@ fn open(
         instance: request.instance,
         handle: request.handle,
         level: request.level,
-        look_around: LOOK_AROUND,
-        guarded: false,
         completion_threads: (request.completion_threads.max(1) as usize).min(MOST_COMPLETION_THREADS),
         thread_config: request.thread_config,
         interrupts: if request.interrupts { Interrupts::On } else { Interrupts::Off },
         addresses: listing.as_mut().map(|listing| listing as &mut dyn Listing),
         log: Log::new(console::log),
+        ..Settings::default()
     };
     let events = Arc::new(LapiEvents { error_handler: request.error_handler });
     // Another thread may end the process while this one waits for other tasks.

@@ -303,7 +303,7 @@ pub fn open(
         rdma_contexts: config.rdma_count,
         lane_bytes: lane_bytes(&config),
         bulk: bulk(&config, here > processors),
-        wait_policy: WaitPolicy::new(here, processors, config.spin),
+        wait_policy: WaitPolicy::new(here, processors, config.spin, settings.spin_time),
         replaces,
         opening,
         addresses,

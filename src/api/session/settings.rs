@@ -7,6 +7,7 @@ use crate::api::env::INSTANCES;
 use crate::base::thread::ThreadConfig;
 use crate::config::Config;
 use crate::engine::context::settings::LOOK_AROUND;
+use crate::engine::context::wait_policy::SPIN_TIME;
 use crate::error::{Error, Log, Result};
 use crate::job::Listing;
 use std::time::Duration;
@@ -52,6 +53,9 @@ pub struct Settings<'a> {
     /// How long a sleep lasts at most that nothing ends: then the session looks whether its peers
     /// still run. A program that learns of their ends by itself gives a longer time.
     pub look_around: Duration,
+    /// How long a thread that waits polls at most before it yields the processor, unless `config`
+    /// says how often. Not below 100 µs: then no peer that sleeps is woken to reply.
+    pub spin_time: Duration,
     /// Other tasks may do nothing but send messages, to handlers with an index
     /// ([`crate::api::Held::register_function`]): a packet that names an address of this task's
     /// memory is refused, and its sender given up. Holds for what comes over UDP. Tasks that share
@@ -75,6 +79,7 @@ impl Default for Settings<'_> {
             thread_config: ThreadConfig::PLAIN,
             interrupts: Interrupts::On,
             look_around: LOOK_AROUND,
+            spin_time: SPIN_TIME,
             guarded: false,
             addresses: None,
             log: Log::none(),

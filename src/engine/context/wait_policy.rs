@@ -30,7 +30,7 @@ const LITTLE: u32 = 40;
 /// the thread yields.
 const CROWDED: u32 = 2;
 /// How long a thread polls in a tight loop: as long as its polls take where all peers share memory.
-const SPIN_TIME: Duration = Duration::from_millis(1);
+pub const SPIN_TIME: Duration = Duration::from_millis(1);
 /// How often a thread yields before it sleeps, where there are more tasks than processors.
 const YIELDS: u32 = 60;
 /// In the largest crowd it still yields this often.
@@ -45,13 +45,13 @@ impl WaitPolicy {
     pub const NONE: Self = Self { spin: 0, spin_time: Duration::MAX, yields: 0, pollers: 1, crowd: 1 };
 
     /// Of a task in a job of `tasks` on this number of processors. `spin` if the program's
-    /// environment gives it.
-    pub fn new(tasks: u32, processors: u32, spin: Option<u32>) -> Self {
+    /// environment gives it; without, a tight loop ends after `spin_time`.
+    pub fn new(tasks: u32, processors: u32, spin: Option<u32>, spin_time: Duration) -> Self {
         let crowded = tasks > processors;
         let crowd = tasks.div_ceil(processors.max(1)).max(1);
         Self {
             spin: spin.unwrap_or(if crowded { CROWDED } else { 20_000 }),
-            spin_time: if spin.is_some() { Duration::MAX } else { SPIN_TIME },
+            spin_time: if spin.is_some() { Duration::MAX } else { spin_time },
             yields: if crowded { (YIELDS / rarer(crowd)).max(FEWEST_YIELDS) } else { 100 },
             pollers: if spin.is_some() { u32::MAX } else { (processors / tasks.max(1)).max(1) },
             crowd,

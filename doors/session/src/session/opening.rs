@@ -97,10 +97,9 @@ impl Events for Reports {
 /// A sleep that nothing ends.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// Polls of a thread that waits before it yields the processor, unless the program's settings say
-/// how many: some 100 µs, and not the millisecond of a job's task. A job knows how many tasks want
-/// the processors; of sessions nothing tells it.
-const SPIN: u32 = 2_000;
+/// How long a thread polls before it yields the processor. A job counts the tasks that want the
+/// processors, and its tasks poll ten times as long; nothing counts the processes with sessions.
+const SPIN_TIME: Duration = Duration::from_micros(100);
 
 /// Sessions are numbered above the handles that LAPI gives.
 static LAST: AtomicU32 = AtomicU32::new(1 << 16);
@@ -211,7 +210,6 @@ fn begin(
         euilib: (route == Routes::UDP).then_some(Euilib::Ip),
         job_secret: Some(secret.into()),
         init_timeout: until.saturating_duration_since(Instant::now()),
-        spin: settings.config.spin.or(Some(SPIN)),
         ..settings.config.clone()
     };
     let identity = Identity {
@@ -236,6 +234,7 @@ fn begin(
         interrupts: Interrupts::Never,
         // The channel shows the end of the peer.
         look_around: LONG,
+        spin_time: SPIN_TIME,
         guarded: settings.guarded,
         log: settings.log.clone(),
         ..CoreSettings::default()
