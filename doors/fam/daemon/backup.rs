@@ -4,21 +4,22 @@ use crate::log;
 use crate::memory::Memory;
 use crate::opened::Opened;
 use crate::parts::sync_folder;
-use crate::servers::Remote;
+use crate::servers::{PATIENCE, Remote};
 use crate::store::Backup;
 use crate::work::{Asker, Ready, Work};
 use fam::files::Address;
 use fam::wire::{Answer, Ask, BackupFacts, Message, Sealed, Segment, Ticket};
 use fam::{FamError, Result};
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The name of the file of a backup of a pool.
 pub fn file_name(pool: u128, number: &str) -> String {
@@ -49,6 +50,9 @@ pub fn forget_others(folder: Option<&Path>, pool: u128, known: &HashSet<&str>) {
 
 /// Bytes that are moved at a time.
 const CHUNK: u64 = 1 << 20;
+
+/// How many reads or writes of other servers are under way at a time.
+const WINDOW: usize = 64;
 
 /// What is to be moved.
 pub enum Job {
@@ -144,7 +148,8 @@ impl Mover {
                 return;
             }
             // The program has its answer, and does not wait for this.
-            std::mem::take(&mut self.used).into_iter().for_each(|open| self.close(open));
+            let used = std::mem::take(&mut self.used);
+            self.close(used);
         }
     }
 
@@ -245,67 +250,141 @@ impl Mover {
         Ok(Answer::Done)
     }
 
-    /// Nothing more of an item is needed: servers give up its numbers.
-    fn close(&mut self, open: Open) {
-        for place in open.places.into_values() {
-            if let Place::There { server, serial, number } = place
-                && let Ok(remote) = self.remote(server, serial)
+    /// Tells servers that nothing more of these items is needed: they give up their numbers.
+    fn close(&mut self, used: Vec<Open>) {
+        let mut asked = Vec::new();
+        for place in used.into_iter().flat_map(|open| open.places.into_values()) {
+            // A session that is over has no numbers.
+            if let Place::There(there) = place
+                && let Ok(remote) = self.remote(there)
+                && let Ok(number) = remote.post_question(&Ask::Close { number: there.number })
             {
-                // A session that is over has none.
-                let _ = remote.ask(&Ask::Close { number });
+                asked.push((there, number));
             }
+        }
+        let until = Instant::now() + PATIENCE;
+        for (there, number) in asked {
+            let _ = self.remote(there).and_then(|remote| remote.answer(number, until));
         }
     }
 
     /// Reads a range of an item.
     fn read(&mut self, from: &mut Open, offset: u64, length: u64) -> Result<Vec<u8>> {
-        let mut all = Vec::with_capacity(length as usize);
+        let mut all = vec![0; length as usize];
         let segments: Vec<Segment> = from.ticket.segments(offset, length).collect();
-        for Segment { piece, offset, length } in segments {
-            match from.piece(self, piece)? {
-                Place::Here(opened) => {
-                    let reading = opened.begin_get(offset, length).map_err(refused)?;
-                    let start = all.len();
-                    all.resize(start + reading.length, 0);
-                    // SAFETY: the range that `reading` keeps, into the vector.
-                    unsafe {
-                        std::ptr::copy_nonoverlapping(reading.at, all[start..].as_mut_ptr(), reading.length);
-                    }
-                }
-                Place::There { server, serial, number: item } => {
-                    let remote = self.remote(server, serial)?;
-                    let number = remote.next();
-                    match remote.exchange(&Message::Get { number, item, offset, length }, &[])? {
-                        (Message::Data { .. }, data) if data.len() as u64 == length => all.extend(data),
-                        (Message::Done { code, .. }, _) => return Err(refused(FamError::of(code))),
-                        _ => return Err(FamError::Rpc.because("a server of memory replies something else")),
-                    }
-                }
-            }
+        from.open(self, &segments)?;
+        let mut under_way = VecDeque::new();
+        let mut outcome = self.read_segments(from, &segments, &mut all, &mut under_way);
+        let until = Instant::now() + PATIENCE;
+        // Whatever has failed: a server that still sends an item keeps it from being deallocated.
+        for next in under_way {
+            outcome = outcome.and(self.take_read(next, until, &mut all));
         }
-        Ok(all)
+        outcome.map(|()| all)
     }
 
-    /// Writes a range of an item.
-    fn write(&mut self, to: &mut Open, offset: u64, mut data: &[u8]) -> Result<()> {
-        let segments: Vec<Segment> = to.ticket.segments(offset, data.len() as u64).collect();
-        for Segment { piece, offset, length } in segments {
-            let (now, rest) = data.split_at(length as usize);
-            data = rest;
-            match to.piece(self, piece)? {
-                Place::Here(opened) => opened.put(offset, now).map_err(refused)?,
-                Place::There { server, serial, number: item } => {
-                    let remote = self.remote(server, serial)?;
-                    let number = remote.next();
-                    match remote.exchange(&Message::Put { number, item, offset }, now)? {
-                        (Message::Done { code: 0, .. }, _) => {}
-                        (Message::Done { code, .. }, _) => return Err(refused(FamError::of(code))),
-                        _ => return Err(FamError::Rpc.because("a server of memory replies something else")),
+    /// Reads, or asks for the bytes; `under_way` is what has not come at the end.
+    fn read_segments(
+        &mut self,
+        from: &Open,
+        segments: &[Segment],
+        all: &mut [u8],
+        under_way: &mut VecDeque<(There, u64, Range<usize>)>,
+    ) -> Result<()> {
+        let mut end = 0;
+        for &Segment { piece, offset, length } in segments {
+            let range = end..end + length as usize;
+            end = range.end;
+            match &from.places[&piece] {
+                Place::Here(opened) => {
+                    let reading = opened.begin_get(offset, length).map_err(refused)?;
+                    let to = &mut all[range][..reading.length];
+                    // SAFETY: the range that `reading` keeps, into the vector.
+                    unsafe { std::ptr::copy_nonoverlapping(reading.at, to.as_mut_ptr(), to.len()) };
+                }
+                Place::There(there) => {
+                    if under_way.len() == WINDOW
+                        && let Some(first) = under_way.pop_front()
+                    {
+                        self.take_read(first, Instant::now() + PATIENCE, all)?;
                     }
+                    let remote = self.remote(*there)?;
+                    let number = remote.next();
+                    remote.post(&Message::Get { number, item: there.number, offset, length }, &[])?;
+                    under_way.push_back((*there, number, range));
                 }
             }
         }
         Ok(())
+    }
+
+    /// Waits for what was asked of a server, until then at most.
+    fn take_read(
+        &mut self,
+        (there, number, range): (There, u64, Range<usize>),
+        until: Instant,
+        all: &mut [u8],
+    ) -> Result<()> {
+        match self.remote(there)?.reply(number, until)? {
+            (Message::Data { .. }, data) if data.len() == range.len() => {
+                all[range].copy_from_slice(&data);
+                Ok(())
+            }
+            (Message::Done { code, .. }, _) => Err(refused(FamError::of(code))),
+            _ => Err(FamError::Rpc.because("a server of memory replies something else")),
+        }
+    }
+
+    /// Writes a range of an item.
+    fn write(&mut self, to: &mut Open, offset: u64, data: &[u8]) -> Result<()> {
+        let segments: Vec<Segment> = to.ticket.segments(offset, data.len() as u64).collect();
+        to.open(self, &segments)?;
+        let mut under_way = VecDeque::new();
+        let mut outcome = self.write_segments(to, &segments, data, &mut under_way);
+        let until = Instant::now() + PATIENCE;
+        // Whatever has failed: in a session that goes on nothing lands after the program's answer.
+        for next in under_way {
+            outcome = outcome.and(self.take_written(next, until));
+        }
+        outcome
+    }
+
+    /// Writes, or sends; `under_way` is what is not known to have landed at the end.
+    fn write_segments(
+        &mut self,
+        to: &Open,
+        segments: &[Segment],
+        mut data: &[u8],
+        under_way: &mut VecDeque<(There, u64)>,
+    ) -> Result<()> {
+        for &Segment { piece, offset, length } in segments {
+            let (now, rest) = data.split_at(length as usize);
+            data = rest;
+            match &to.places[&piece] {
+                Place::Here(opened) => opened.put(offset, now).map_err(refused)?,
+                Place::There(there) => {
+                    if under_way.len() == WINDOW
+                        && let Some(first) = under_way.pop_front()
+                    {
+                        self.take_written(first, Instant::now() + PATIENCE)?;
+                    }
+                    let remote = self.remote(*there)?;
+                    let number = remote.next();
+                    remote.post(&Message::Put { number, item: there.number, offset }, now)?;
+                    under_way.push_back((*there, number));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a server has written what was sent, until then at most.
+    fn take_written(&mut self, (there, number): (There, u64), until: Instant) -> Result<()> {
+        match self.remote(there)?.reply(number, until)? {
+            (Message::Done { code: 0, .. }, _) => Ok(()),
+            (Message::Done { code, .. }, _) => Err(refused(FamError::of(code))),
+            _ => Err(FamError::Rpc.because("a server of memory replies something else")),
+        }
     }
 
     /// A ticket with a seal of now, as the keeper gives it: the item may be gone since the job was
@@ -317,8 +396,14 @@ impl Mover {
         sealed.recv().map_err(|_| over())?
     }
 
+    /// Another server, with or without a session.
+    fn server(&mut self, server: u64) -> Result<&mut Remote> {
+        let none = || FamError::Rpc.because(format!("server {server} is not in memsrv_list any more"));
+        self.remotes.get_mut(&server).ok_or_else(none)
+    }
+
     /// The session in which a number was given.
-    fn remote(&mut self, server: u64, serial: u64) -> Result<&mut Remote> {
+    fn remote(&mut self, There { server, serial, .. }: There) -> Result<&mut Remote> {
         let remote = self.remotes.get_mut(&server).filter(|remote| remote.serial == serial);
         remote.ok_or_else(|| FamError::Rpc.because(format!("server {server} was lost")))
     }
@@ -329,15 +414,18 @@ fn refused(error: FamError) -> fam::Failure {
 }
 
 /// Where a piece is reached.
-#[derive(Clone)]
 enum Place {
     Here(Arc<Opened>),
-    /// By a number of one session.
-    There {
-        server: u64,
-        serial: u64,
-        number: u32,
-    },
+    There(There),
+}
+
+/// A piece of another server.
+#[derive(Clone, Copy)]
+struct There {
+    server: u64,
+    /// The session that knows its number.
+    serial: u64,
+    number: u32,
 }
 
 /// An item with the pieces that were opened for a job.
@@ -351,26 +439,45 @@ impl Open {
         Self { ticket, places: HashMap::new() }
     }
 
-    fn piece(&mut self, mover: &mut Mover, piece: usize) -> Result<Place> {
-        if let Some(place) = self.places.get(&piece) {
-            return Ok(place.clone());
+    /// Opens the pieces of these segments, at all servers at the same time.
+    fn open(&mut self, mover: &mut Mover, segments: &[Segment]) -> Result<()> {
+        let pieces: BTreeSet<usize> = segments.iter().map(|segment| segment.piece).collect();
+        let new = pieces.into_iter().filter(|piece| !self.places.contains_key(piece));
+        let new: Vec<_> = new.map(|piece| (piece, self.ticket.pieces[piece].server)).collect();
+        let (here, there): (Vec<_>, Vec<_>) =
+            new.into_iter().partition(|(_, server)| *server == mover.memory.server);
+        // A session takes its time to begin, and the seal is to be new after that.
+        for (_, server) in &there {
+            mover.server(*server)?.ensure()?;
+        }
+        if here.is_empty() && there.is_empty() {
+            return Ok(());
         }
         let sealed = mover.sealed(&self.ticket)?;
-        let server = self.ticket.pieces[piece].server;
-        let place = if server == mover.memory.server {
+        for (piece, _) in here {
             let given_up = Arc::new(AtomicBool::new(false));
-            Place::Here(mover.memory.open(&sealed, self.ticket.user, &given_up)?)
-        } else {
-            let none = || FamError::Rpc.because(format!("server {server} is not in memsrv_list any more"));
-            let remote = mover.remotes.get_mut(&server).ok_or_else(none)?;
-            remote.ensure()?;
-            let serial = remote.serial;
-            match remote.ask(&Ask::Open { ticket: sealed })? {
-                Answer::Opened { number } => Place::There { server, serial, number },
-                _ => return Err(FamError::Rpc.because("a server of memory answers something else")),
-            }
-        };
-        self.places.insert(piece, place.clone());
-        Ok(place)
+            let opened = mover.memory.open(&sealed, self.ticket.user, &given_up)?;
+            self.places.insert(piece, Place::Here(opened));
+        }
+        let mut asked = Vec::new();
+        let mut outcome = there.into_iter().try_for_each(|(piece, server)| {
+            let remote = mover.server(server)?;
+            let question = remote.post_question(&Ask::Open { ticket: sealed.clone() })?;
+            asked.push((piece, There { server, serial: remote.serial, number: 0 }, question));
+            Ok(())
+        });
+        let until = Instant::now() + PATIENCE;
+        // All answers, whatever has failed: what a server has opened is to be closed.
+        for (piece, there, question) in asked {
+            let answer = mover.remote(there).and_then(|remote| remote.answer(question, until));
+            outcome = outcome.and(answer.and_then(|answer| match answer {
+                Answer::Opened { number } => {
+                    self.places.insert(piece, Place::There(There { number, ..there }));
+                    Ok(())
+                }
+                _ => Err(FamError::Rpc.because("a server of memory answers something else")),
+            }));
+        }
+        outcome
     }
 }

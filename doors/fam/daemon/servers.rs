@@ -15,7 +15,11 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// How long another daemon may take to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a reply is waited for at least: only calls move the packets of a session, and another
+/// one may have been waited for until now.
+const LEAST: Duration = Duration::from_secs(1);
 
 /// How long after a try to connect to a daemon the next one begins, at least: news of one daemon
 /// are no reason to try another.
@@ -41,12 +45,26 @@ pub struct Remote {
     tried: Option<Instant>,
     /// What the log says of why there is none.
     refused: String,
+    /// Replies of this session that came before one that is waited for.
+    early: BTreeMap<u64, Reply>,
 }
+
+/// A message of a daemon, and its data.
+type Reply = (Message, Vec<u8>);
 
 impl Remote {
     /// One without a session.
     pub fn new(address: Address) -> Self {
-        Self { address, session: None, last: 0, serial: 0, coming: None, tried: None, refused: String::new() }
+        Self {
+            address,
+            session: None,
+            last: 0,
+            serial: 0,
+            coming: None,
+            tried: None,
+            refused: String::new(),
+            early: BTreeMap::new(),
+        }
     }
 
     /// Whether the session goes on, if there is one.
@@ -78,6 +96,7 @@ impl Remote {
             return Err(FamError::NoPerm.because(why));
         }
         self.session = Some(session);
+        self.early.clear();
         self.serial += 1;
         let group = rustix::process::getegid().as_raw();
         let hello = Ask::Hello { version: VERSION, role: Role::Keeper, user, group };
@@ -115,6 +134,7 @@ impl Remote {
         fresh.ok().map(|fresh| {
             fresh.map(|fresh| {
                 (self.session, self.last) = (fresh.session, fresh.last);
+                self.early.clear();
                 self.serial += 1;
             })
         })
@@ -125,9 +145,26 @@ impl Remote {
     /// # Errors
     /// [`FamError::Rpc`], and what the daemon says.
     pub fn ask(&mut self, ask: &Ask) -> Result<Answer> {
+        let number = self.post_question(ask)?;
+        self.answer(number, Instant::now() + PATIENCE)
+    }
+
+    /// Asks: the number of the answer.
+    ///
+    /// # Errors
+    /// Those of [`Self::post`].
+    pub fn post_question(&mut self, ask: &Ask) -> Result<u64> {
         let number = self.next();
-        let answer = self.exchange(&Message::Ask { number }, &encode(ask))?;
-        match answer {
+        self.post(&Message::Ask { number }, &encode(ask))?;
+        Ok(number)
+    }
+
+    /// Waits for the answer to the question of this number, until then at most.
+    ///
+    /// # Errors
+    /// Those of [`Self::reply`], and what the daemon says.
+    pub fn answer(&mut self, number: u64, until: Instant) -> Result<Answer> {
+        match self.reply(number, until)? {
             (Message::Answer { .. }, body) => decode_answer(&body),
             (Message::Done { code, .. }, _) if code != 0 => {
                 Err(FamError::of(code).because("the daemon refuses"))
@@ -142,29 +179,41 @@ impl Remote {
         self.last
     }
 
-    /// Sends a message, and waits for the reply with its number.
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// [`FamError::Rpc`]: the session is over.
+    pub fn post(&mut self, message: &Message, data: &[u8]) -> Result<()> {
+        let down = || FamError::Rpc.because(format!("the daemon at {} is not there", self.address));
+        let session = self.session.as_ref().ok_or_else(down)?;
+        let posted = session.post(&message.encode(), data).map_err(|error| failure(&self.address, &error));
+        posted.inspect_err(|_| self.session = None)
+    }
+
+    /// Waits for the reply to the message of this number, until then at most, or for [`LEAST`].
+    /// Replies come in any order.
     ///
     /// # Errors
     /// [`FamError::Rpc`], [`FamError::Timeout`]: the session is over.
-    pub fn exchange(&mut self, message: &Message, data: &[u8]) -> Result<(Message, Vec<u8>)> {
-        let outcome = self.try_exchange(message, data);
-        if outcome.is_err() {
-            self.session = None;
-        }
-        outcome
+    pub fn reply(&mut self, number: u64, until: Instant) -> Result<Reply> {
+        self.try_reply(number, until).inspect_err(|_| self.session = None)
     }
 
-    fn try_exchange(&mut self, message: &Message, data: &[u8]) -> Result<(Message, Vec<u8>)> {
+    fn try_reply(&mut self, number: u64, until: Instant) -> Result<Reply> {
+        if let Some(reply) = self.early.remove(&number) {
+            return Ok(reply);
+        }
+        let lost = |error| failure(&self.address, &error);
         let down = || FamError::Rpc.because(format!("the daemon at {} is not there", self.address));
         let session = self.session.as_ref().ok_or_else(down)?;
-        let lost = |error| failure(&self.address, &error);
-        session.post(&message.encode(), data).map_err(lost)?;
-        let until = Instant::now() + PATIENCE;
+        let until = until.max(Instant::now() + LEAST);
         while let Some(reply) = session.receive(Some(until)).map_err(lost)? {
-            let Some(header) = Message::decode(&reply.header) else { return Err(down()) };
-            if header.number() == message.number() {
+            let header = Message::decode(&reply.header).filter(|header| header.number() <= self.last);
+            let header = header.ok_or_else(down)?;
+            if header.number() == number {
                 return Ok((header, reply.data));
             }
+            self.early.insert(header.number(), (header, reply.data));
         }
         Err(FamError::Timeout.because(format!("the daemon at {} does not answer", self.address)))
     }

@@ -4,13 +4,15 @@ mod client;
 
 use client::{Client, Host, VOLATILE, have_joined};
 use fam::FamError;
-use fam::wire::{Ask, Message, decode_answer};
+use fam::meeting::socket_name;
+use fam::wire::{Answer, Ask, Message, VERSION, decode, decode_answer, encode_answer};
+use openlapi_session::{Listener, Session, Settings};
 use openlapi_tests::eventually;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 /// How many threads of a daemon move bytes, as daemon/backup.rs has it.
@@ -31,13 +33,6 @@ impl Pipe {
 
     /// Ends all that wait, also those that have not come so far, without a byte, while `wait` runs.
     fn ended<T>(&self, wait: impl FnOnce() -> T) -> T {
-        /// Also when `wait` fails.
-        struct Over<'a>(&'a AtomicBool);
-        impl Drop for Over<'_> {
-            fn drop(&mut self) {
-                self.0.store(true, Ordering::SeqCst);
-            }
-        }
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             let _over = Over(&is_over);
@@ -50,6 +45,15 @@ impl Pipe {
             });
             wait()
         })
+    }
+}
+
+/// Ends what runs beside a test, also when the test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 
@@ -108,4 +112,166 @@ fn a_copy_that_has_waited_does_not_write_what_has_taken_the_items_place() {
         assert_eq!(decode_answer(body).expect_err("it fails").error, error);
     }
     assert!(client.get(&next, 0, 4096).expect("a get") == [0; 4096], "another item's bytes");
+}
+
+/// What a server of these tests does to the messages that are under way.
+#[derive(Clone, Copy)]
+enum Fault {
+    /// Serves them together, the last one first.
+    Reorders,
+    /// Refuses the first one, and serves the others later, the last one first.
+    Refuses,
+    /// Ends the session.
+    Ends,
+}
+
+/// How many messages are under way to that server, which has every other block of an item.
+const UNDER_WAY: usize = 20;
+/// How many bytes a copy has then.
+const LENGTH: u64 = 2 * UNDER_WAY as u64 * 4096;
+
+/// Server 1 of a host, in this process. It serves all, but the first messages of this kind.
+struct FaultyServer {
+    is_faulty: fn(&Message) -> bool,
+    fault: Fault,
+    /// Whether they have come.
+    has_come: AtomicBool,
+}
+
+impl FaultyServer {
+    /// Serves the sessions of a listener until `is_over`.
+    fn run(&self, mut listener: Listener, is_over: &AtomicBool) {
+        thread::scope(|scope| {
+            while !is_over.load(Ordering::SeqCst) {
+                let soon = Some(Instant::now() + Duration::from_millis(10));
+                if let Ok(Some(session)) = listener.accept(soon) {
+                    scope.spawn(move || self.serve(&session, is_over));
+                }
+            }
+        });
+    }
+
+    /// Refuses a message, and sees that nothing follows before the others have replies.
+    fn refuse(&self, session: &Session, asked: &Message) {
+        let refused = Message::Done { number: asked.number(), code: FamError::NoPerm.code() };
+        session.post(&refused.encode(), &[]).expect("an open session");
+        let soon = Some(Instant::now() + Duration::from_millis(200));
+        let next = session.receive(soon).expect("an open session");
+        assert!(next.is_none(), "the copy has ended before what was under way");
+    }
+
+    fn serve(&self, session: &Session, is_over: &AtomicBool) {
+        let mut held = Vec::new();
+        while !is_over.load(Ordering::SeqCst) {
+            let soon = Some(Instant::now() + Duration::from_millis(10));
+            let Ok(message) = session.receive(soon) else { return };
+            let Some(message) = message else { continue };
+            let asked = Message::decode(&message.header).expect("a message");
+            if !(self.is_faulty)(&asked) || self.has_come.load(Ordering::SeqCst) {
+                reply(session, &asked, &message.data);
+                continue;
+            }
+            held.push(asked);
+            if held.len() < UNDER_WAY {
+                continue;
+            }
+            self.has_come.store(true, Ordering::SeqCst);
+            match self.fault {
+                Fault::Reorders => {}
+                Fault::Refuses => self.refuse(session, &held.remove(0)),
+                Fault::Ends => return,
+            }
+            held.drain(..).rev().for_each(|asked| reply(session, &asked, &[]));
+        }
+    }
+}
+
+/// What that server says each of its bytes is.
+fn value(offset: u64) -> u8 {
+    1 + (offset / 4096) as u8
+}
+
+/// What that server replies.
+fn reply(session: &Session, asked: &Message, body: &[u8]) {
+    let number = asked.number();
+    let (header, data) = match asked {
+        Message::Ask { .. } => {
+            let answer = match decode(body).expect("a question") {
+                Ask::Hello { user, group, .. } => {
+                    Answer::Hello { version: VERSION, user, group, servers: Vec::new() }
+                }
+                Ask::Join { parts, .. } => {
+                    Answer::Joined { parts, has_volatile: true, has_persistent: false }
+                }
+                Ask::Open { .. } => Answer::Opened { number: number as u32 },
+                _ => Answer::Done,
+            };
+            (Message::Answer { number }, encode_answer(&Ok(answer)))
+        }
+        Message::Get { offset, length, .. } => {
+            (Message::Data { number }, (*offset..offset + length).map(value).collect())
+        }
+        _ => (Message::Done { number, code: 0 }, Vec::new()),
+    };
+    // The test may be over.
+    let _ = session.post(&header.encode(), &data);
+}
+
+/// A copy with many messages under way to a server fails so, or does not, and others after it do
+/// not. What it copies from that server, the other one has at the end.
+fn copies_by(name: &str, is_faulty: fn(&Message) -> bool, fault: Fault, outcome: Result<(), FamError>) {
+    let host = Host::new(name, 2, false);
+    let socket = socket_name(host.server_address(1).port);
+    let listener = Listener::unix_of_any_user(&socket, &Settings::default()).expect("a listener");
+    let server = FaultyServer { is_faulty, fault, has_come: AtomicBool::new(false) };
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _over = Over(&is_over);
+        scope.spawn(|| server.run(listener, &is_over));
+        let _keeper = host.keeper();
+        assert!(eventually(|| have_joined(&host)), "the server has not joined");
+        let mut client = Client::open(&host);
+        let region = client.region("r", 1 << 20, 0o600, VOLATILE);
+        let [from, to] = ["from", "to"].map(|name| client.item(region, name, LENGTH + 4096));
+        let [source, target] = [&from, &to].map(|item| item.ticket.read().expect("a ticket"));
+        // A block of that server is not written to where it is.
+        let at = if source.pieces[0].server == target.pieces[0].server { 4096 } else { 0 };
+        let (from, to_offset) = (from.ticket, at);
+        let copy = Ask::Copy { from, from_offset: 0, to: to.ticket.clone(), to_offset, length: LENGTH };
+        let copied = client.ask(&copy).map(drop).map_err(|failure| failure.error);
+        assert_eq!(copied, outcome, "{name}");
+        assert!(server.has_come.load(Ordering::SeqCst), "{name}");
+        for _ in 0..=MOVERS {
+            client.ask(&copy).expect("a copy");
+        }
+        let read = source.segments(0, LENGTH).zip(target.segments(at, LENGTH));
+        let mut read = read.filter(|(_, to)| target.pieces[to.piece].server == 0).peekable();
+        assert!(read.peek().is_some());
+        for (from, segment) in read {
+            assert_eq!(source.pieces[from.piece].server, 1, "{name}");
+            let bytes = client.get(&to, segment.offset, segment.length).expect("a get");
+            assert!(bytes.into_iter().eq((from.offset..from.offset + from.length).map(value)), "{name}");
+        }
+    });
+}
+
+const IS_GET: fn(&Message) -> bool = |message| matches!(message, Message::Get { .. });
+const IS_PUT: fn(&Message) -> bool = |message| matches!(message, Message::Put { .. });
+
+#[test]
+fn a_copy_takes_replies_in_any_order() {
+    copies_by("gets", IS_GET, Fault::Reorders, Ok(()));
+    copies_by("puts", IS_PUT, Fault::Reorders, Ok(()));
+}
+
+#[test]
+fn a_copy_that_a_server_refuses_ends_when_nothing_is_under_way() {
+    copies_by("get", IS_GET, Fault::Refuses, Err(FamError::NoPerm));
+    copies_by("put", IS_PUT, Fault::Refuses, Err(FamError::NoPerm));
+}
+
+#[test]
+fn a_copy_fails_whose_server_ends_with_messages_under_way() {
+    copies_by("get-ends", IS_GET, Fault::Ends, Err(FamError::Rpc));
+    copies_by("put-ends", IS_PUT, Fault::Ends, Err(FamError::Rpc));
 }

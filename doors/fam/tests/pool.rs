@@ -161,6 +161,13 @@ fn an_item_lies_on_all_servers_in_turn() {
     let beyond = client.keeper().ask(&copy(&spread, 0, &other, 50_000, 20_000)).expect_err("beyond");
     assert_eq!(beyond.error, FamError::OutOfRange);
 
+    // More blocks than are under way at a time, between items that lie on all servers.
+    let long = bytes(3 << 19, 2);
+    let wide = ["from", "to"].map(|name| client.allocate(region, name, long.len() as u64 + 99));
+    assert_eq!(client.put(&wide[0], 50, &long), Ok(()));
+    client.keeper().ask(&copy(&wide[0], 50, &wide[1], 99, long.len() as u64)).expect("a copy");
+    assert!(client.get(&wide[1], 99, long.len() as u64) == long);
+
     // An item that has ended is nowhere any more.
     client.keeper().ask(&Ask::Deallocate { region, item: spread.item }).expect("an end");
     for (server, item) in servers.into_iter().zip(spread.numbers) {
