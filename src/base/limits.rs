@@ -89,6 +89,9 @@ mod tests {
     #[test]
     fn a_reason_that_is_a_limit_is_named() {
         assert!(explained(Errno::MFILE).contains("(ulimit -n)"), "{}", explained(Errno::MFILE));
+        let processes = met(Errno::AGAIN).expect("a limit");
+        assert!(processes.starts_with("process limit reached (ulimit -u"), "{processes}");
+        assert!(processes.contains(", pids.max"), "{processes}");
         assert_eq!(met(Errno::ACCESS), None);
         assert_eq!(explained(Errno::ACCESS), Errno::ACCESS.to_string());
     }

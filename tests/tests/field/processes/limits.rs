@@ -333,7 +333,7 @@ fn the_cause_of_lost_output_comes_first() {
         ),
         (
             r#"ulimit -f 8; trap '' XFSZ; "$0" "$@" >"$FILE""#,
-            "poe: output of the tasks was lost: standard output: file-size limit reached (ulimit -f)",
+            "poe: output of the tasks was lost: standard output: the file-size limit is 8192 bytes (ulimit -f)",
         ),
     ] {
         let file = openlapi_tests::build_dir().join("tests/field_lost_output");
@@ -379,6 +379,7 @@ fn the_place_of_output_that_is_held_back_is_named() {
     let outcome = job.arg("sh").arg("-c").arg(tasks).env("TMPDIR", &folder).deadline(60).run();
     outcome.exited(1);
     let place = format!("held back (-stdoutmode ordered) in {} (TMPDIR)", folder.display());
-    let cause = format!("poe: output of the tasks was lost: {place}: file-size limit reached (ulimit -f)");
+    let cause =
+        format!("poe: output of the tasks was lost: {place}: the file-size limit is 8192 bytes (ulimit -f)");
     assert_eq!(outcome.stderr.lines().next(), Some(cause.as_str()), "{outcome}");
 }
