@@ -12,6 +12,7 @@ use libc::{c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 
 unsafe extern "C" fn lingers(
     _: *mut lapi_handle_t,
@@ -24,7 +25,7 @@ unsafe extern "C" fn lingers(
     unsafe extern "C" fn completed(hndl: *mut lapi_handle_t, _: *mut c_void) {
         LINGERS.store(1, Ordering::Release);
         while LINGERS.load(Ordering::Acquire) == 1 {
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(1));
         }
         // SAFETY: the library gives this for the time of the call.
         FOUND.store(unsafe { hndl.read_volatile() }, Ordering::Relaxed);
@@ -52,7 +53,7 @@ fn lapi_ends_although_a_completion_handler_does_not_return() {
             let says = |mut held: Held<'_>| snapshot(&mut held).clauses().iter().any(|clause| clause == said);
             while !task.context.enter_closing().is_some_and(says) {
                 assert!(LINGERS.load(Ordering::Acquire) < 2, "LAPI_Term has returned");
-                std::thread::yield_now();
+                std::thread::sleep(Duration::from_millis(1));
             }
             return;
         }

@@ -10,6 +10,7 @@ use crate::engine::context::request::Preference;
 use libc::{c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// What a header handler does to the sender of its message.
 unsafe extern "C" fn gives_up_its_sender(
@@ -64,6 +65,7 @@ fn a_handler_gives_up_the_sender_of_its_message() {
             (0..20).for_each(|_| _ = tasks[1].step());
             // The message has waited for LAPI_Addr_set before the error handler is called.
             while by_error && tasks[1].reports().is_empty() {
+                std::thread::sleep(Duration::from_millis(1));
                 tasks[1].step();
             }
             purge(&tasks[0], 1);
