@@ -34,6 +34,17 @@ fn seeds(of: &str, kills: u64) -> impl Iterator<Item = u64> {
     })
 }
 
+/// Says by which seed a test fails.
+struct Seed(u64);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("RPMEM_SEED={}, {:?}", self.0, Point::of(self.0));
+        }
+    }
+}
+
 /// Where a process is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Point {
@@ -258,7 +269,7 @@ fn a_program_that_is_killed_leaves_a_committed_state_at_the_replica() {
     pool.create();
     let mut before = 0;
     for seed in seeds("the program", asked_for("RPMEM_KILLS").unwrap_or(KILLS)) {
-        let point = Point::of(seed);
+        let (_replayed_by, point) = (Seed(seed), Point::of(seed));
         let killed = pool.run_until(point, false);
         assert_eq!(killed.signal, Some(9), "{point:?}: {killed:?}");
         assert!(eventually(|| pool.host.is_free("replica")), "the daemon is left");
@@ -274,7 +285,7 @@ fn a_daemon_that_is_killed_ends_the_program_and_sync_repairs_the_replica() {
     pool.create();
     let mut before = 0;
     for seed in seeds("the daemon", asked_for("RPMEM_KILLS").map_or(KILLS, |kills| (kills / 10).max(KILLS))) {
-        let point = Point::of(seed);
+        let (_replayed_by, point) = (Seed(seed), Point::of(seed));
         let ended = pool.run_until(point, true);
         assert!(ended.status != Some(0) && !ended.timed_out, "{point:?}: {ended:?}");
         ended.says("the daemon is lost");
