@@ -257,7 +257,7 @@ impl Task {
         }
         // What was written must be on its way before `poe` learns that nothing follows.
         let _ = output.finish();
-        Note::Done.write(&mut self.control).map_err(gone)
+        part(self.control).map_err(gone)
     }
 
     /// Takes in a note of `poe`.
@@ -320,9 +320,40 @@ impl Task {
     }
 }
 
+/// Says that nothing follows, and waits until `poe` has closed the connection: a note of it may be
+/// on its way, and a connection that is closed with something unread loses what it still sends.
+fn part(mut control: Connection) -> io::Result<()> {
+    Note::Done.write(&mut control)?;
+    let _ = io::copy(&mut control, &mut io::sink());
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::net::sockopt::set_socket_recv_buffer_size;
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+
+    /// More than `poe`'s socket takes is on its way to it, and a note of it to the task.
+    #[test]
+    fn what_a_task_says_last_is_not_lost_as_it_closes_the_connection() {
+        const LENGTH: usize = 1 << 14;
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        set_socket_recv_buffer_size(&listener, LENGTH / 4).expect("it is a socket");
+        let address = listener.local_addr().expect("it is bound");
+        let mut task = TcpStream::connect(address).expect("it listens");
+        let mut poe = listener.accept().expect("it has connected").0;
+        poe.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+        Note::Signal { signal: 1 }.write(&mut poe).expect("it is connected");
+        let parting = thread::spawn(move || task.write_all(&[0; LENGTH]).and_then(|()| part(task)));
+        // The task has come to its end, if it does not wait.
+        thread::sleep(Duration::from_millis(100));
+        poe.read_exact(&mut [1; LENGTH]).expect("what was sent");
+        assert_eq!(Note::read(&mut poe).expect("a note"), Note::Done);
+        drop(poe);
+        parting.join().expect("nothing fails").expect("poe was there");
+    }
 
     fn list(words: &[&str]) -> Vec<Vec<u8>> {
         words.iter().map(|word| word.as_bytes().to_vec()).collect()
