@@ -325,13 +325,12 @@ impl Mover {
         until: Instant,
         all: &mut [u8],
     ) -> Result<()> {
-        match self.remote(there)?.reply(number, until)? {
-            (Message::Data { .. }, data) if data.len() == range.len() => {
+        match self.reply((there, number), until)? {
+            Some(data) if data.len() == range.len() => {
                 all[range].copy_from_slice(&data);
                 Ok(())
             }
-            (Message::Done { code, .. }, _) => Err(refused(FamError::of(code))),
-            _ => Err(FamError::Rpc.because("a server of memory replies something else")),
+            _ => Err(something_else()),
         }
     }
 
@@ -379,11 +378,17 @@ impl Mover {
     }
 
     /// Waits until a server has written what was sent, until then at most.
-    fn take_written(&mut self, (there, number): (There, u64), until: Instant) -> Result<()> {
+    fn take_written(&mut self, sent: (There, u64), until: Instant) -> Result<()> {
+        self.reply(sent, until)?.map_or(Ok(()), |_| Err(something_else()))
+    }
+
+    /// The data of a reply, until then at most; `None`: it is done, and has none.
+    fn reply(&mut self, (there, number): (There, u64), until: Instant) -> Result<Option<Vec<u8>>> {
         match self.remote(there)?.reply(number, until)? {
-            (Message::Done { code: 0, .. }, _) => Ok(()),
+            (Message::Data { .. }, data) => Ok(Some(data)),
+            (Message::Done { code: 0, .. }, _) => Ok(None),
             (Message::Done { code, .. }, _) => Err(refused(FamError::of(code))),
-            _ => Err(FamError::Rpc.because("a server of memory replies something else")),
+            _ => Err(something_else()),
         }
     }
 
@@ -411,6 +416,10 @@ impl Mover {
 
 fn refused(error: FamError) -> fam::Failure {
     error.because("a server of memory refuses")
+}
+
+fn something_else() -> fam::Failure {
+    FamError::Rpc.because("a server of memory replies something else")
 }
 
 /// Where a piece is reached.
@@ -475,7 +484,7 @@ impl Open {
                     self.places.insert(piece, Place::There(There { number, ..there }));
                     Ok(())
                 }
-                _ => Err(FamError::Rpc.because("a server of memory answers something else")),
+                _ => Err(something_else()),
             }));
         }
         outcome
