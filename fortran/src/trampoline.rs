@@ -55,7 +55,7 @@ mod tests {
             for at in (0..code.len()).filter(|at| form.split(' ').nth(*at) != Some("??")) {
                 let mut other = code.clone();
                 other[at] ^= 1;
-                // SAFETY: as above.
+                // SAFETY: as many bytes as the form has.
                 assert!(!unsafe { looks_like(other.as_ptr(), form) }, "{machine}, byte {at}");
             }
         }

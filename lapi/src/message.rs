@@ -324,7 +324,7 @@ unsafe extern "C" fn arrived<const INDEX: usize>(
             Some(handler(port, &arrival).0)
         })
     };
-    // SAFETY: as above.
+    // SAFETY: the core's description, which it reads after this call.
     unsafe {
         match accepted.flatten().unwrap_or(Decision::Done) {
             Decision::Done => (*info).ctl_flags = LAPI_BURY_MSG,

@@ -385,7 +385,7 @@ impl Port {
         if waited.is_err() {
             // The context is being ended by another thread. Until that is done, data
             // may still arrive.
-            // SAFETY: as above.
+            // SAFETY: the counter lives until this returns, by the promise of the caller.
             let cntr = unsafe { value(cntr) };
             while !self.ended.load(Ordering::Acquire) && cntr.load(Ordering::Acquire) < 1 && self.is_own() {
                 std::thread::sleep(Duration::from_micros(50));

@@ -45,7 +45,7 @@ struct Remote {
 // SAFETY: the memory is accessed by atomic copies of plain data and by the core, which may be done
 // by any thread.
 unsafe impl<T: Pod + Send + Sync> Send for Window<T> {}
-// SAFETY: the same.
+// SAFETY: shared references give nothing that [`Send`] does not: the accesses are atomic copies.
 unsafe impl<T: Pod + Send + Sync> Sync for Window<T> {}
 
 impl<T: Pod + Send + Sync> Window<T> {

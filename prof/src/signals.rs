@@ -82,7 +82,7 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
         // Of a fault, LAPI's own handler is replaced at most, which ends the process too.
         watcher::ask(signal, ends || FAULTS.contains(&signal));
     }
-    // SAFETY: as above.
+    // SAFETY: errno is the thread's own.
     unsafe { *libc::__errno_location() = errno };
     if ends {
         // SAFETY: the arguments of this handler.

@@ -192,12 +192,12 @@ pub unsafe extern "C" fn arrived(
     };
     let receiving = port.and_then(|port| receive(&port, header, source, len));
     let Some(mut receiving) = receiving else {
-        // SAFETY: as above.
+        // SAFETY: LAPI's description, a whole one, which lives during the call.
         unsafe { (*info).ctl_flags = LAPI_BURY_MSG };
         return ptr::null_mut();
     };
     let place = receiving.data.address();
-    // SAFETY: as above.
+    // SAFETY: LAPI's places for handler and parameter, which live during the call.
     unsafe {
         completion.write(Some(completed));
         parameter.write(Box::into_raw(receiving).cast());

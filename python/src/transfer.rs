@@ -488,6 +488,6 @@ pub fn send(
             )
         }
     };
-    // SAFETY: as above.
+    // SAFETY: `start` calls LAPI, with what `uses` keeps until the operation is done.
     unsafe { perform(py, port, counters, uses, "send", start) }
 }

@@ -193,16 +193,16 @@ impl Opened {
             match size {
                 // SAFETY: within the mapping, aligned.
                 4 => modify_u32(unsafe { AtomicU32::from_ptr(at.cast()) }, next),
-                // SAFETY: as above.
+                // SAFETY: within the mapping, aligned to its size.
                 8 => modify_u64(unsafe { AtomicU64::from_ptr(at.cast()) }, next),
                 _ => {
                     let _one = WIDE.lock().unwrap_or_else(PoisonError::into_inner);
-                    // SAFETY: as above.
+                    // SAFETY: within the mapping, aligned to its size.
                     let old = unsafe { at.cast::<u128>().read_volatile() };
                     let new = next(old);
                     if new != old {
                         let mark = self.mark(offset, 16);
-                        // SAFETY: as above.
+                        // SAFETY: within the mapping, aligned to its size.
                         unsafe { at.cast::<u128>().write_volatile(new) };
                         self.part.unmark(mark);
                     }

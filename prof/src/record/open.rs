@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_call_that_was_left_by_a_jump_is_around_no_later_one() {
-        // SAFETY: as above.
+        // SAFETY: zeros are an empty list.
         let open: Open = unsafe { std::mem::zeroed() };
         let calls = || open.current().into_iter().map(|current| current.call).collect::<Vec<_>>();
         for _ in 0..2 * DEPTH {

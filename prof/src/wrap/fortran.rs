@@ -122,7 +122,7 @@ fn object_of(code: usize) -> (usize, usize) {
         // SAFETY: the loader's description of an object, with its headers, during this call; the
         // search is the one below.
         let (object, search) = unsafe { (&*object, &mut *search.cast::<Search>()) };
-        // SAFETY: as above.
+        // SAFETY: the loader gives the headers with their number.
         let headers = unsafe { slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()) };
         let loaded = headers.iter().filter(|header| header.p_type == libc::PT_LOAD).map(|header| {
             let begin = (object.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);

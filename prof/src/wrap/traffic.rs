@@ -29,8 +29,8 @@ moves! {
     LAPI_Rmw64: |rmw| 8;
     // SAFETY: the program's argument, for a call that reads it likewise.
     LAPI_Putv: |put| unsafe { sizes::of(put.org_vec) };
-    // SAFETY: as above.
+    // SAFETY: the argument of a call that reads it likewise.
     LAPI_Getv: |get| unsafe { sizes::of(get.org_vec) };
-    // SAFETY: as above.
+    // SAFETY: the argument of a call that reads it likewise.
     LAPI_Amsendv: |message| u64::from(message.uhdr_len).saturating_add(unsafe { sizes::of(message.org_vec) });
 }

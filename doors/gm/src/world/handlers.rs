@@ -53,7 +53,7 @@ pub unsafe extern "C" fn arrived(
         (bytes, info.msg_len, info.src as u32, info.udata_one_pkt_ptr.cast::<u8>())
     };
     let finish = |flags| {
-        // SAFETY: as above.
+        // SAFETY: the core's description, a whole one, which lives during the call.
         unsafe { (*info).ctl_flags = flags };
         ptr::null_mut()
     };

@@ -36,7 +36,7 @@ impl Lapi {
         let request = unsafe { Request::new(HANDLE, 0, &info) };
         let context = Arc::new(Context::new());
         init::init(&context, &request)?;
-        // SAFETY: as above.
+        // SAFETY: numbers and pointers, all of which may be 0.
         let completed = Box::new(unsafe { MaybeUninit::<lapi_cntr_t>::zeroed().assume_init() });
         Ok(Self { context, completed, me: identity.task, tasks: identity.tasks })
     }

@@ -125,7 +125,7 @@ impl<'task> Program<'task> {
 
 impl Drop for Program<'_> {
     fn drop(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: numbers and pointers, all of which may be 0.
         let mut command: lapi_util_t = unsafe { MaybeUninit::zeroed().assume_init() };
         command.DrefDgsp.Util_type = LAPI_UNRESERVE_DGSP;
         command.DrefDgsp.dgsp_handle = self.handle;
