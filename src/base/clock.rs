@@ -1,8 +1,10 @@
-//! Time. The library reads a clock, and sleeps, by these functions alone: in a test the calling
-//! thread may be one of a simulation, whose time is virtual (`simulation`). Other builds have none
-//! of that.
+//! Time. What is simulated (`proto`, `engine`, `transport::udp`) reads a clock, and sleeps, by
+//! these functions alone: in a test the calling thread may be one of a simulation, whose time is
+//! virtual (`simulation`). Other builds have none of that.
 //!
-//! [`ticks`] is the cheapest clock there is, for hints and for comparing one path with another.
+//! [`ticks`] is the cheapest clock there is, for hints and for comparing one path with another. Its
+//! rate is not measured: nothing that is promised is counted in ticks, what is may be too long or
+//! too short by a factor of five, and each LAPI_Init would wait for the measurement.
 
 #[cfg(test)]
 #[cfg(not(loom))]
