@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes bills of materials (CycloneDX 1.5, JSON): of what is installed, of the Python package and of
-# the crate lapi, into the build folder's sbom. The same sources make the same bytes.
+# Makes bills of materials (CycloneDX 1.5, JSON): of what is installed, of the doors, of the Python
+# package and of the crates that programs use, into the build folder's sbom. The same sources make
+# the same bytes.
 set -eu
 cd "$(dirname "$0")/.."
 build=$(realpath -m "${CARGO_TARGET_DIR:-target}")
@@ -24,7 +25,8 @@ target=${TARGET:-$(rustc -vV | sed -n 's/^host: //p')}
 rm -rf "$build/sbom"
 mkdir -p "$build/sbom"
 declare -A made=([cdylib/lapi_r]=liblapi_r [prof/cdylib/lapiprof]=liblapiprof [tools/openlapi-tools]=tools
-    [python/openlapi-python]=python [lapi/lapi]=crate-lapi)
+    [doors/fam/openlapi-fam]=fam [doors/gm/openlapi-gm]=gm [doors/netio3/openlapi-netio3]=netio3 [doors/rpmem/openlapi-rpmem]=rpmem
+    [python/openlapi-python]=python [lapi/lapi]=crate-lapi [doors/session/openlapi-session]=crate-openlapi-session)
 for from in "${!made[@]}"; do
     # Where the copy was says nothing of the sources.
     sed "s|file://$work|file:///openlapi-$version|g" "$work/$from.cdx.json" >"$build/sbom/openlapi-$version-${made[$from]}.cdx.json"
