@@ -52,6 +52,9 @@ pub unsafe extern "C" fn note_sent(
     job::task(hndl).reported.lock().push((parameter.addr(), reason));
 }
 
+/// A completion handler of a get, which has nothing to do.
+pub unsafe extern "C" fn note_arrived(_: *mut lapi_handle_t, _: *mut c_void) {}
+
 /// The lock of a context that is open.
 pub fn enter(task: &Task) -> Held<'_> {
     task.context.enter().expect("an open context")
@@ -73,6 +76,18 @@ pub fn put(task: &Task, tgt: u32, to: *mut u8, data: &[u8], extras: Extras<'_>) 
 
 /// LAPI_Get. Source and buffer must live until it is complete.
 pub fn get(task: &Task, tgt: u32, from: &[u8], buffer: *mut u8, extras: Extras<'_>) -> Result<()> {
+    get_noted(task, tgt, from, buffer, extras, None)
+}
+
+/// LAPI_Xfer of a get, with this completion handler.
+pub fn get_noted(
+    task: &Task,
+    tgt: u32,
+    from: &[u8],
+    buffer: *mut u8,
+    extras: Extras<'_>,
+    handler: compl_hndlr_p,
+) -> Result<()> {
     let get = Get {
         tgt,
         places: Places::Contiguous {
@@ -82,7 +97,7 @@ pub fn get(task: &Task, tgt: u32, from: &[u8], buffer: *mut u8, extras: Extras<'
         },
         tgt_cntr: address(extras.tgt_cntr) as u64,
         org_cntr: address(extras.org_cntr),
-        handler: None,
+        handler,
         parameter: 0,
         hint: extras.hint,
     };

@@ -22,14 +22,14 @@ const LONGEST: [u64; 4] = [200, 200, 3_000, 12_000];
 /// statistics of both.
 type Outcome = (Vec<u8>, [i32; 3], [[u64; 4]; 2]);
 
-/// Messages from a seed, from task 0 to task 1. With a send completion handler each of them goes
-/// the usual way.
+/// Messages from a seed, from task 0 to task 1, and gets of task 0. With a completion handler each
+/// of them goes the usual way.
 fn run(ends: Ends, seed: u64, handler: bool) -> Outcome {
     // The way of long messages would be chosen by how long each has taken before.
     let tasks = job::open(ends, &Habits { preference: Preference::Packets, ..Habits::STEPPED });
     let mut rng = Rng::new(seed);
     let counters = [(); 3].map(|()| counter());
-    let mut everything = Vec::new();
+    let (mut sources, mut everything) = (Vec::new(), Vec::new());
     for _ in 0..150 {
         let longest = LONGEST[rng.below(4) as usize];
         let data = forever(rng.below(longest) as usize);
@@ -43,13 +43,17 @@ fn run(ends: Ends, seed: u64, handler: bool) -> Outcome {
             reported: usize::from(handler),
             ..Extras::default()
         };
-        if rng.chance(0.5) {
+        if rng.chance(0.3) {
+            let noted = handler.then_some(calls::note_arrived as _);
+            calls::get_noted(&tasks[0], 1, data, to.as_mut_ptr(), extras, noted).expect("a get");
+        } else if rng.chance(0.5) {
             calls::put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
         } else {
             let header = forever(8 * (1 + rng.below(3) as usize));
             header[..8].copy_from_slice(&to.as_mut_ptr().expose_provenance().to_ne_bytes());
             calls::send(&tasks[0], 1, as_the_header_says, header, data, extras).expect("a message");
         }
+        sources.push(&*data);
         everything.push(to);
         if rng.chance(0.1) {
             settle(&tasks);
@@ -62,6 +66,7 @@ fn run(ends: Ends, seed: u64, handler: bool) -> Outcome {
     let values = counters.map(|counter| counter.load(Ordering::SeqCst));
     let counts = [0, 1].map(|me| counts(&tasks[me], 1 - me as Number));
     job::close(tasks);
+    assert!(everything.concat() == sources.concat(), "seed {seed}: data is missing");
     (everything.concat(), values, counts)
 }
 
@@ -83,14 +88,21 @@ fn fenced(tasks: &[Arc<Task>]) {
 #[test]
 fn both_ways_leave_the_same_behind() {
     seeds(5, |seed| {
-        for ends in [|| job::mem(2, 8, false), || job::mem(2, 1, false)] {
-            assert_eq!(run(ends(), seed, false), run(ends(), seed, true), "seed {seed}");
-        }
+        let without_doors = [|| job::mem(2, 8, false), || job::mem(2, 1, false)].map(|ends| {
+            let outcome = run(ends(), seed, false);
+            assert_eq!(outcome, run(ends(), seed, true), "seed {seed}");
+            outcome
+        });
         // Of short puts the ring itself reports to the origin that they are complete.
         let [(bytes, values, counts), (usual_bytes, usual_values, usual_counts)] =
             [false, true].map(|handler| run(job::boxed(job::shm(2)), seed, handler));
         assert!(bytes == usual_bytes, "seed {seed}");
         assert_eq!(values, usual_values, "seed {seed}");
+        // Where there are doors packets are taken the short way, too.
+        for (bytes_there, values_there, _) in without_doors {
+            assert!(bytes == bytes_there, "seed {seed}");
+            assert_eq!(values, values_there, "seed {seed}");
+        }
         let there = |[[sent, _, bytes_sent, _], [_, received, _, bytes_received]]: [[u64; 4]; 2]| {
             [sent, received, bytes_sent, bytes_received]
         };
