@@ -39,7 +39,7 @@ pub struct Context {
 #[pyo3(signature = (*, instance = 0, completion_threads = 1, interrupts = true))]
 pub fn init(py: Python<'_>, instance: u32, completion_threads: u16, interrupts: bool) -> PyResult<Context> {
     let library = library().map_err(PyOSError::new_err)?;
-    interrupt::watch(py)?;
+    let watch = interrupt::watch(py)?;
     let opened = detached(py, || {
         let mut info = lapi_info_t {
             protocol: if interrupts { 0 } else { LAPI_INTERRUPT_OFF },
@@ -67,7 +67,7 @@ pub fn init(py: Python<'_>, instance: u32, completion_threads: u16, interrupts: 
         check(code, "init").map(|()| value.cast_unsigned())
     };
     let job = (query(TASK_ID)?, query(NUM_TASKS)?);
-    let port = Arc::new(Port::new(library, handle, job, query(MAX_UHDR_SZ)? as usize));
+    let port = Arc::new(Port::new(library, handle, job, query(MAX_UHDR_SZ)? as usize, watch));
     open::add(port.clone());
     // From now on it receives messages; those that have arrived before wait for it.
     let code = detached(py, || {
@@ -110,6 +110,7 @@ fn close(py: Python<'_>, port: &Arc<Port>) -> PyResult<()> {
     let code = detached(py, || unsafe { term(handle) });
     port.open.store(false, Ordering::SeqCst);
     open::remove(port);
+    port.watch_no_more();
     if code == LAPI_SUCCESS {
         port.release();
     }

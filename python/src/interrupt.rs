@@ -6,17 +6,18 @@
 //! whether the main thread is still in the call in which SIGINT has come. Then it writes the stack
 //! of the main thread, as for an exception that is not caught, and ends the process by SIGINT.
 //!
-//! This is for Python's own handler of SIGINT. One that the program has set runs when the call
-//! returns, as ever. A program that sets Python's handler again, as `asyncio.run` and Jupyter do,
-//! removes ours: the same thread puts it back while a call waits. To look in each call would cost a
-//! call of the system, and a small put is not much longer than that.
+//! This is for Python's own handler of SIGINT, from the first context on until the last one is
+//! closed. One that the program has set runs when the call returns, as ever. A program that sets
+//! Python's handler again, as `asyncio.run` and Jupyter do, removes ours: the same thread puts it
+//! back while a call waits. To look in each call would cost a call of the system, and a small put
+//! is not much longer than that.
 
 use crate::place::Here;
 use crate::threads;
 use pyo3::prelude::*;
 use std::cell::Cell;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{mem, ptr, thread};
 
@@ -25,7 +26,10 @@ static CALLS: AtomicU64 = AtomicU64::new(0);
 /// What `CALLS` was when SIGINT came last.
 static INTERRUPTED: AtomicU64 = AtomicU64::new(0);
 /// The process that has the thread: a forked child has none.
-static PROCESS: AtomicI32 = AtomicI32::new(0);
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// The process whose contexts are counted, and how many are open. Changed with Python's lock.
+static COUNTED: AtomicU32 = AtomicU32::new(0);
+static OPEN: AtomicUsize = AtomicUsize::new(0);
 /// Python's part of a handler, which is the same for all functions of Python; 0: not known yet.
 static OF_PYTHON: AtomicUsize = AtomicUsize::new(0);
 /// How long a call may last after SIGINT, at least; at most twice as long.
@@ -57,15 +61,37 @@ pub fn detached<R: Send>(py: Python<'_>, run: impl FnOnce() -> R + Send) -> R {
     result
 }
 
+/// While it lives, SIGINT is watched for. It is dropped with Python's lock.
+pub struct Watch {
+    process: u32,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // Those of a parent are not counted in a forked child.
+        if self.process == std::process::id() && OPEN.fetch_sub(1, Ordering::SeqCst) == 1 {
+            put_back();
+        }
+    }
+}
+
 /// Watches for SIGINT from now on, when the main thread calls this.
-pub fn watch(py: Python<'_>) -> PyResult<()> {
+pub fn watch(py: Python<'_>) -> PyResult<Watch> {
     // It takes the thread for the main one that is the first to import it.
     py.import("threading")?;
-    let process = std::process::id().cast_signed();
-    if !is_main() || PROCESS.load(Ordering::SeqCst) == process {
-        return Ok(());
+    let process = std::process::id();
+    if COUNTED.swap(process, Ordering::SeqCst) != process {
+        OPEN.store(0, Ordering::SeqCst);
+    }
+    OPEN.fetch_add(1, Ordering::SeqCst);
+    let watch = Watch { process };
+    if !is_main() {
+        return Ok(watch);
     }
     put_before(py)?;
+    if PROCESS.load(Ordering::SeqCst) == process {
+        return Ok(watch);
+    }
     // SAFETY: sets of signals that the calls fill in.
     unsafe {
         // It takes no signal: the handler runs on the program's threads, as before.
@@ -77,7 +103,7 @@ pub fn watch(py: Python<'_>) -> PyResult<()> {
         spawned?;
     }
     PROCESS.store(process, Ordering::SeqCst);
-    Ok(())
+    Ok(watch)
 }
 
 /// The handler of SIGINT of this process.
@@ -90,30 +116,45 @@ fn handler() -> libc::sigaction {
     }
 }
 
+fn is_ours(handler: &libc::sigaction) -> bool {
+    handler.sa_sigaction == on_interrupt as *const () as usize
+}
+
 /// Whether it may be Python's. Once that is known it is no other: one that has ours behind it would
 /// be called by ours and call ours, for ever.
 fn is_of_python(handler: &libc::sigaction) -> bool {
     let (at, known) = (handler.sa_sigaction, OF_PYTHON.load(Ordering::SeqCst));
-    let is_ours = at == on_interrupt as *const () as usize;
     let is_function =
         ![libc::SIG_DFL, libc::SIG_IGN].contains(&at) && handler.sa_flags & libc::SA_SIGINFO == 0;
-    !is_ours && is_function && (known == 0 || known == at)
+    !is_ours(handler) && is_function && (known == 0 || known == at)
 }
 
-/// Puts our handler before Python's, where that is to raise KeyboardInterrupt.
+/// Puts our handler before Python's, where that is to raise KeyboardInterrupt, and a context is
+/// open.
 fn put_before(py: Python<'_>) -> PyResult<()> {
-    let signal = py.import("signal")?;
-    let is_default =
-        signal.call_method1("getsignal", (libc::SIGINT,))?.is(&signal.getattr("default_int_handler")?);
-    // With Python's lock nothing in Python changes it meanwhile.
+    // Its functions are in C: from the last call on this thread has Python's lock, and nothing in
+    // Python changes the handler or closes the last context.
+    let signal = py.import("_signal")?;
+    let default = signal.getattr("default_int_handler")?;
+    let is_default = signal.call_method1("getsignal", (libc::SIGINT,))?.is(&default);
     let mut now = handler();
-    if is_default && is_of_python(&now) {
+    if is_default && OPEN.load(Ordering::SeqCst) != 0 && is_of_python(&now) {
         OF_PYTHON.store(now.sa_sigaction, Ordering::SeqCst);
         now.sa_sigaction = on_interrupt as *const () as usize;
         // SAFETY: what the process had, with a function that takes the number of a signal.
         unsafe { libc::sigaction(libc::SIGINT, &raw const now, ptr::null_mut()) };
     }
     Ok(())
+}
+
+/// Removes our handler, unless the program has set another one since.
+fn put_back() {
+    let mut now = handler();
+    if is_ours(&now) {
+        now.sa_sigaction = OF_PYTHON.load(Ordering::SeqCst);
+        // SAFETY: what the process had before.
+        unsafe { libc::sigaction(libc::SIGINT, &raw const now, ptr::null_mut()) };
+    }
 }
 
 extern "C" fn on_interrupt(signal: c_int) {

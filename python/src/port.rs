@@ -4,7 +4,7 @@
 use crate::buffer::Buffer;
 use crate::cell::Cell;
 use crate::error::{check, error};
-use crate::interrupt::detached;
+use crate::interrupt::{Watch, detached};
 use crate::library::Library;
 use openlapi::abi::*;
 use pyo3::exceptions::PyValueError;
@@ -43,6 +43,8 @@ pub struct Port {
     /// The memory of windows, by their numbers: other tasks may write there until the
     /// window is freed.
     windows: Mutex<Vec<Option<Buffer>>>,
+    /// Until the context ends.
+    watch: Mutex<Option<Watch>>,
 }
 
 /// The memory of counters, which may be incremented after Python has dropped them.
@@ -73,6 +75,7 @@ impl Port {
         handle: lapi_handle_t,
         (task, tasks): (u32, u32),
         max_header: usize,
+        watch: Watch,
     ) -> Self {
         Self {
             library,
@@ -88,6 +91,7 @@ impl Port {
             turn_is_over: Condvar::new(),
             counters: Mutex::default(),
             windows: Mutex::default(),
+            watch: Mutex::new(Some(watch)),
         }
     }
 
@@ -206,6 +210,11 @@ impl Port {
     /// Takes the memory of a window back.
     pub fn free_window(&self, number: usize) -> Option<Buffer> {
         lock(&self.windows)[number].take()
+    }
+
+    /// The context has ended: SIGINT is not watched for on its behalf any more.
+    pub fn watch_no_more(&self) {
+        drop(lock(&self.watch).take());
     }
 
     /// The context has ended: nothing uses memory of the program any more.

@@ -1,7 +1,7 @@
 """Waits for what never comes, in the call that is named."""
 
+import _signal
 import asyncio
-import signal
 import sys
 import threading
 import time
@@ -11,11 +11,11 @@ import openlapi
 how = sys.argv[1]
 if how == "again":
     # A first init that fails before there is anything that could wait.
-    get, signal.getsignal = signal.getsignal, None
+    get, _signal.getsignal = _signal.getsignal, None
     try:
         openlapi.init()
     except TypeError:
-        signal.getsignal, how = get, "counter"
+        _signal.getsignal, how = get, "counter"
 
 lapi = openlapi.init()
 main = threading.get_ident()
