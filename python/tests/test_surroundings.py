@@ -54,6 +54,15 @@ def test_a_counter_that_is_set_frees_no_buffer_in_use(job):
     assert job("counters.py", 2, env={"LAPI_SHM_ATTACH": "no"}).ok().out.count("no buffer was freed too early") == 2
 
 
+def test_a_window_that_fails_in_one_task_keeps_its_memory(job, tmp_path):
+    """In the last of three exchanges: task 0 has made the window then."""
+    library = tmp_path / "fails_once.so"
+    made = ["cc", "-shared", "-fPIC", "-Wall", "-o", library, HERE / "jobs" / "fails_once.c", "-ldl"]
+    subprocess.run(made, check=True)
+    outcome = job("fails_alone.py", 2, env={"LD_PRELOAD": str(library), "FAILS_AT": "3"}).ok()
+    assert outcome.out == "the memory has stayed\n"
+
+
 def test_forked_children_do_not_hang(job):
     assert job("forks.py", 2).ok().out.count("no child hangs") == 2
 
