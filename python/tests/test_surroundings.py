@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -54,12 +55,23 @@ def test_a_counter_that_is_set_frees_no_buffer_in_use(job):
     assert job("counters.py", 2, env={"LAPI_SHM_ATTACH": "no"}).ok().out.count("no buffer was freed too early") == 2
 
 
+@pytest.mark.parametrize("over", [{}, {"LAPI_USE_SHM": "no", "MP_EUILIB": "ip"}], ids=["shm", "ip"])
+def test_a_context_changes_nothing_but_the_handler_of_sigint(job, over):
+    outcome = job("unchanged.py", 2, env={"LAPI_BACKTRACE": "no", "LAPI_REPORT_SIGNAL": "none", **over}).ok()
+    assert outcome.out.count("nothing has changed") == 2, outcome
+    # Those that LAPI takes by default (docs/debugging.md).
+    taken = [signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGUSR2]
+    assert job("unchanged.py", 2, *[str(int(one)) for one in taken], env=over).ok().out.count("nothing has changed") == 2
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="it needs a C compiler")
 def test_a_window_that_fails_in_one_task_keeps_its_memory(job, tmp_path):
     """In the last of three exchanges: task 0 has made the window then."""
     library = tmp_path / "fails_once.so"
     made = ["cc", "-shared", "-fPIC", "-Wall", "-o", library, HERE / "jobs" / "fails_once.c", "-ldl"]
     subprocess.run(made, check=True)
-    outcome = job("fails_alone.py", 2, env={"LD_PRELOAD": str(library), "FAILS_AT": "3"}).ok()
+    preload = " ".join([str(library), *os.environ.get("LD_PRELOAD", "").split()])
+    outcome = job("fails_alone.py", 2, env={"LD_PRELOAD": preload, "FAILS_AT": "3"}).ok()
     assert outcome.out == "the memory has stayed\n"
 
 
