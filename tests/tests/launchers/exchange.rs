@@ -70,6 +70,26 @@ impl<'a> Under<'a> {
         secrets
     }
 
+    /// What stands before a task's program so that its exchange comes in parts. The sockets of PMIx
+    /// are its own, and PMIx_Init does not return then.
+    fn in_parts(&self) -> Option<String> {
+        match self.name {
+            // The task makes its system calls itself: a library that is loaded before sees
+            // none of them, and what lies between the two cuts.
+            "PMI-1" => {
+                let relay = compile_plain("launchers_relay", &["tests/field/relay.c"], &[]);
+                Some(format!("'{}'", relay.display()))
+            }
+            // Sockets of the standard library, which calls the C library.
+            "Slurm" => {
+                let flags = ["-shared", "-fPIC", "-ldl"];
+                let short = compile_plain("launchers_short.so", &["tests/field/short.c"], &flags);
+                Some(format!("LD_PRELOAD='{}'", short.display()))
+            }
+            _ => None,
+        }
+    }
+
     /// Several exchanges, one after the other and at a time, children, and tasks that end at
     /// different times.
     fn serves(&self, children: &str) {
@@ -85,14 +105,9 @@ impl<'a> Under<'a> {
         let outcome = self.script(2, "\"$TASK\" round || exit\ntest $RANK = 0 || sleep 1\necho later");
         self.all(&outcome, 2, &["NAME 1, HERE, secret"]);
         assert_eq!(outcome.stdout.matches("later").count(), 2, "{outcome}");
-        // Reads and writes that move a few bytes, or are interrupted. The sockets of PMIx are its
-        // own, and PMIx_Init does not return then.
-        if self.name != "PMIx" {
-            let flags = ["-shared", "-fPIC", "-ldl"];
-            let short = compile_plain("launchers_short.so", &["tests/field/short.c"], &flags);
+        if let Some(around) = self.in_parts() {
             // What it writes is gathered: launchers would mix the pieces of lines.
-            let script =
-                format!("out=$(LD_PRELOAD='{}' \"$TASK\" round round) && echo \"$out\"", short.display());
+            let script = format!("out=$({around} \"$TASK\" round round) && echo \"$out\"");
             let outcome = self.script(3, &script);
             self.all(&outcome, 3, &["NAME 1, HERE, secret", "NAME 2, HERE, secret"]);
         }

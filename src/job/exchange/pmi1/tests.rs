@@ -8,13 +8,41 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-/// Serves one task as Hydra does; a line that is too long for Slurm is an error.
-fn serve(stream: UnixStream) -> thread::JoinHandle<Vec<String>> {
+/// Lets the task say no more until the launcher has taken so many bytes, which are no lines.
+fn fill(own: &mut UnixStream) -> u64 {
+    own.set_nonblocking(true).expect("a socket");
+    let filled = std::iter::from_fn(|| own.write(b"x").ok()).count();
+    own.set_nonblocking(false).expect("a socket");
+    filled as u64
+}
+
+/// Writes byte by byte. The task has taken what came before each 64th, so that it finds parts of
+/// a line; to wait for each byte would take long on a crowded machine.
+fn write_in_parts(writer: &mut UnixStream, text: &str) {
+    for (at, byte) in text.bytes().enumerate() {
+        writer.write_all(&[byte]).expect("it reads");
+        let mut waiting: libc::c_int = 1;
+        while at % 64 == 0 && waiting != 0 {
+            thread::yield_now();
+            // SAFETY: the number is writable.
+            let asked = unsafe { libc::ioctl(writer.as_raw_fd(), libc::TIOCOUTQ, &raw mut waiting) };
+            assert_eq!(asked, 0, "a socket");
+        }
+    }
+}
+
+/// Serves one task as Hydra does, after the bytes that fill the buffer; a line that is too long for
+/// Slurm is an error.
+fn serve(stream: UnixStream, filled: u64) -> thread::JoinHandle<Vec<String>> {
     thread::spawn(move || {
         let mut table = HashMap::new();
         let mut lines = Vec::new();
         let mut writer = stream.try_clone().expect("a second descriptor");
-        for line in BufReader::new(stream).lines() {
+        // The task finds the buffer full meanwhile.
+        thread::sleep(Duration::from_millis(50));
+        let mut reader = BufReader::new(stream);
+        std::io::copy(&mut reader.by_ref().take(filled), &mut std::io::sink()).expect("bytes");
+        for line in reader.lines() {
             let line = line.expect("a line");
             assert!(line.len() < 1023, "Slurm takes no longer one");
             let word = |name: &str| {
@@ -42,11 +70,7 @@ fn serve(stream: UnixStream) -> thread::JoinHandle<Vec<String>> {
                 other => panic!("{other} was not to be said"),
             };
             lines.push(line);
-            // In two parts.
-            let (first, second) = reply.split_at(reply.len() / 2);
-            writer.write_all(first.as_bytes()).expect("it reads");
-            thread::yield_now();
-            writer.write_all(format!("{second}\n").as_bytes()).expect("it reads");
+            write_in_parts(&mut writer, &format!("{reply}\n"));
         }
         lines
     })
@@ -67,8 +91,8 @@ fn a_conversation() {
     let error = error.err().expect("an error");
     assert!(error.detail.contains("not an open socket"), "{}", error.detail);
 
-    let (own, launchers) = UnixStream::pair().expect("a pair of sockets");
-    let launcher = serve(launchers);
+    let (mut own, launchers) = UnixStream::pair().expect("a pair of sockets");
+    let launcher = serve(launchers, fill(&mut own));
     let env = |name: &str| (name == "PMI_FD").then(|| own.as_raw_fd().to_string());
     let value: Vec<u8> = (0..5000_u32).map(|at| (at * 7) as u8).collect();
     let mut first = open(&identity, 1, &env, &conversation, soon()).expect("the launcher replies");
@@ -114,4 +138,16 @@ fn a_reply_after_the_deadline_is_not_that_of_the_next_opening() {
     let mut said = [0; 500];
     let len = launcher.read(&mut said).expect("something was said");
     assert_eq!(String::from_utf8_lossy(&said[..len]).lines().count(), 1, "\"init\" is said once");
+}
+
+#[test]
+fn a_launcher_that_takes_nothing_is_late() {
+    let identity = Identity { tasks: 2, ..Identity::alone() };
+    let (mut own, _launcher) = UnixStream::pair().expect("a pair of sockets");
+    fill(&mut own);
+    let env = |name: &str| (name == "PMI_FD").then(|| own.as_raw_fd().to_string());
+    let soon = Instant::now() + Duration::from_millis(50);
+    let late = open(&identity, 1, &env, &Arc::default(), soon).err().expect("nothing was said");
+    assert_eq!(late.code, crate::abi::LAPI_ERR_NO_CONNECTIVITY, "{}", late.detail);
+    assert!(late.detail.contains("has not replied to init in time"), "{}", late.detail);
 }
