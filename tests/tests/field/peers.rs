@@ -3,7 +3,9 @@
 
 use super::{job, side_by_side};
 use nix::unistd::geteuid;
-use openlapi_tests::{Job, compile, copy_program, has_fabric, is_installed, on_network, skipped, stage};
+use openlapi_tests::{
+    Job, Outcome, compile, copy_program, has_fabric, is_installed, on_network, skipped, stage,
+};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -89,21 +91,46 @@ fn tasks_whose_main_thread_has_ended_live() {
     all_live("parted");
 }
 
-/// Hydra reports no deaths: the processes of the others are looked at while no connection
-/// with them exists.
-#[test]
-fn tasks_that_proc_hides_live_under_hydra() {
+/// A job over each transport under Hydra, which reports no deaths: the processes of the others are
+/// looked at while no connection with them exists. A shell around each task hides that it was
+/// killed, and its task has no SIGUSR1: Hydra kills the tasks of a machine when one of them is
+/// killed, and sends them that when one ends before it should.
+fn under_hydra(tasks: usize, what: &str, judge: impl Fn(&str, &Outcome) + Sync) {
+    let about = format!("hidden tasks under Hydra that {what}");
     if !is_installed("mpiexec.hydra") {
-        return skipped("hidden tasks under Hydra", "mpiexec.hydra is not installed");
+        return skipped(&about, "mpiexec.hydra is not installed");
     }
     let program = compile("field-alive-hydra", &["tests/field/alive.c"], &[]);
-    for how in ["hidden", "undumpable", "parted"] {
-        let job = Job::direct("mpiexec.hydra").without_launchers().arg("-n").arg("2").arg(&program);
-        let outcome = job.arg(how).arg("put").run();
-        if !outcome.ok().stdout.contains("SKIP") {
-            assert_eq!(outcome.stdout.matches("PASS").count(), 2, "{outcome}");
-        }
-    }
+    over_each(&about, |over, variables| {
+        let run = |how: &str| {
+            // Its mpiexec may end by SIGPIPE when its input ends (docs/launchers.md).
+            let job = Job::direct("mpiexec.hydra").without_launchers().stdin_stays_open();
+            let job = job.arg("-disable-auto-cleanup").arg("-n").arg(tasks.to_string());
+            let script = "trap '' USR1; \"$@\"; status=$?; test $status = 137 || exit $status";
+            let job = job.arg("sh").arg("-c").arg(script).arg("sh").arg(&program);
+            let outcome = with(job.arg(how).arg(what), variables).run();
+            if outcome.stdout.contains("SKIP") {
+                return skipped(&format!("{about}, {how}"), "/proc cannot be mounted here");
+            }
+            judge(&format!("{how}, {over}"), &outcome);
+        };
+        side_by_side(["hidden", "undumpable", "parted"], run);
+    });
+}
+
+#[test]
+fn tasks_that_proc_hides_live_under_hydra() {
+    under_hydra(2, "put", |how, outcome| {
+        assert_eq!(outcome.ok().stdout.matches("PASS").count(), 2, "{how}\n{outcome}");
+    });
+}
+
+/// Nobody says that task 1 has died: the others find it.
+#[test]
+fn a_death_among_tasks_that_proc_hides_is_found_under_hydra() {
+    under_hydra(4, "die", |how, outcome| {
+        assert_eq!(outcome.ok().stdout.matches("PASS").count(), 3, "{how}\n{outcome}");
+    });
 }
 
 #[test]
