@@ -11,8 +11,8 @@ use openlapi::abi::*;
 use openlapi::api::Context;
 use openlapi::api::session::{self, Interrupts, MOST_COMPLETION_THREADS, Settings};
 use openlapi::base::descriptor::take_standard;
-use openlapi::base::limits;
 use openlapi::base::thread::ThreadConfig;
+use openlapi::base::{limits, loader};
 use openlapi::config::{self, Config};
 use openlapi::error::{Error, Log, Result};
 use openlapi::job::{Identity, Listing};
@@ -91,6 +91,7 @@ fn begin(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
     if config.info_level >= 1 && identity.task == 0 {
         warn_of_misspelt_variables();
     }
+    loader::prepare();
     // From now on a report can show why this takes long.
     let report_config = ReportConfig { signal: config.report_signal, stall: config.stall_seconds };
     if config.backtrace {

@@ -5,8 +5,8 @@
 //! has not changed (a runtime's handler that only writes a backtrace does not count). It writes,
 //! gives the signal its default action back, and lets it come again, so that the exit status and a
 //! core file are what they would be without it. All that it calls may be called in a signal
-//! handler, but for two: `dladdr`, which takes the loader's lock, and `backtrace`, which has loaded
-//! its helper library when the handler was installed.
+//! handler, but for two: `backtrace`, which has loaded its helper library when the handler was
+//! installed, and, with a C library before glibc 2.35, `dladdr`, which takes the loader's lock.
 
 mod line;
 mod place;
