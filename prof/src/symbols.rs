@@ -5,11 +5,12 @@ use crate::places;
 use addr2line::Context;
 use gimli::{Dwarf, EndianArcSlice, RunTimeEndian};
 use object::{Object, ObjectKind, ObjectSection, ObjectSymbol, SymbolKind};
+use openlapi::base::loader::object_at;
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, OsStr};
 use std::fs;
 use std::io;
-use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Names addresses; reads each file once.
@@ -99,28 +100,23 @@ impl Symbols {
             return Name { text: "elsewhere".to_owned(), ..Name::default() };
         }
         let raw = format!("{address:#x}");
-        let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
         let inside = address - back;
-        // SAFETY: it takes any address, and fills the structure in when it returns other than 0.
-        let info = unsafe {
-            if libc::dladdr(inside as *const c_void, info.as_mut_ptr()) == 0 {
-                return Name { text: raw, ..Name::default() };
-            }
-            info.assume_init()
-        };
-        let path = text(info.dli_fname);
+        let Some(mapped) = object_at(inside) else { return Name { text: raw, ..Name::default() } };
+        let path = mapped.file.to_string_lossy().into_owned();
         let object = file_name(&path);
-        let found = if info.dli_sname.is_null() {
-            self.file(&path).function(info.dli_fbase as u64, inside as u64)
+        let found = if mapped.function.is_null() {
+            self.file(&path).function(mapped.base as u64, inside as u64)
         } else {
-            Some((text(info.dli_sname), info.dli_saddr as u64))
+            // SAFETY: the linker's own strings end in a zero.
+            let name = unsafe { CStr::from_ptr(mapped.function) };
+            Some((name.to_string_lossy().into_owned(), mapped.function_at as u64))
         };
         let text = match found {
             Some((name, begin)) if back == 0 && begin == address as u64 => name,
             Some((name, begin)) => format!("{name}+{:#x}", address as u64 - begin),
             None => raw,
         };
-        let line = self.file(&path).line(info.dli_fbase as u64, inside as u64).unwrap_or_default();
+        let line = self.file(&path).line(mapped.base as u64, inside as u64).unwrap_or_default();
         Name { text, object, line }
     }
 
@@ -158,8 +154,12 @@ fn read(path: &str) -> io::Result<File> {
     let file = object::File::parse(&*bytes).map_err(|why| {
         io::Error::new(io::ErrorKind::InvalidData, format!("no program or library ({why})"))
     })?;
+    let separate = separate(path, &file);
+    let separate = separate.as_deref().and_then(|bytes| object::File::parse(bytes).ok());
     let mut functions: Vec<Function> = file
         .symbols()
+        .chain(separate.iter().flat_map(|separate| separate.symbols()))
+        // The last one of an address names it: those that are exported.
         .chain(file.dynamic_symbols())
         .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
         .filter_map(|symbol| {
@@ -171,30 +171,58 @@ fn read(path: &str) -> io::Result<File> {
         })
         .collect();
     functions.sort_by_key(|function| function.begin);
-    Ok(File { fixed: file.kind() == ObjectKind::Executable, functions, lines: lines(&file) })
+    let fixed = file.kind() == ObjectKind::Executable;
+    Ok(File { fixed, functions, lines: lines(separate.as_ref().unwrap_or(&file)) })
+}
+
+/// What was taken out of a file that has no lines, where debuggers look for it: in a file with the
+/// same build ID, below the system's folder by that number, or by the name that the file gives.
+fn separate(path: &str, file: &object::File<'_>) -> Option<Vec<u8>> {
+    if has_lines(file) {
+        return None;
+    }
+    let id = file.build_id().ok()??;
+    let (first, rest) = id.split_first()?;
+    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let system = Path::new("/usr/lib/debug");
+    let mut places = vec![system.join(format!(".build-id/{first:02x}/{rest}.debug"))];
+    if let Ok(Some((name, _))) = file.gnu_debuglink() {
+        let name = Path::new(OsStr::from_bytes(name)).file_name();
+        let path = fs::canonicalize(path).ok();
+        if let (Some(name), Some(folder)) = (name, path.as_deref().and_then(Path::parent)) {
+            let below = system.join(folder.strip_prefix("/").unwrap_or(folder));
+            places.extend([folder.join(name), folder.join(".debug").join(name), below.join(name)]);
+        }
+    }
+    places.into_iter().find_map(|place| {
+        if !fs::metadata(&place).ok()?.is_file() {
+            return None;
+        }
+        let bytes = fs::read(place).ok()?;
+        let found = object::File::parse(&*bytes).ok()?;
+        (found.build_id().ok()? == Some(id) && has_lines(&found)).then_some(bytes)
+    })
+}
+
+fn has_lines(file: &object::File<'_>) -> bool {
+    file.section_by_name(".debug_line").is_some()
 }
 
 fn lines(file: &object::File<'_>) -> Option<Context<EndianArcSlice<RunTimeEndian>>> {
-    file.section_by_name(".debug_line")?;
+    if !has_lines(file) {
+        return None;
+    }
     let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
     let section = |id: gimli::SectionId| {
-        let data =
-            file.section_by_name(id.name()).and_then(|section| section.data().ok()).unwrap_or_default();
-        Ok::<_, gimli::Error>(EndianArcSlice::new(data.into(), endian))
+        let section = file.section_by_name(id.name());
+        let data = section.and_then(|section| section.uncompressed_data().ok()).unwrap_or_default();
+        Ok::<_, gimli::Error>(EndianArcSlice::new((&*data).into(), endian))
     };
     Context::from_dwarf(Dwarf::load(section).ok()?).ok()
 }
 
 fn file_name(path: &str) -> String {
     Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn text(name: *const c_char) -> String {
-    if name.is_null() {
-        return String::new();
-    }
-    // SAFETY: the linker's own strings end in a zero.
-    unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@ mod sampling;
 
 use checks::{calls_and_handlers, check, check_page, check_trace};
 use ltest::{passed, run};
-use openlapi_tests::{Hosts, Job, Launcher, Outcome, build_dir, compile, skipped, stage};
+use openlapi_tests::{
+    Hosts, Job, Launcher, Outcome, build_dir, compile, compile_plain, is_installed, skipped, stage,
+};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -254,6 +256,53 @@ fn places_that_cannot_be_looked_at_are_named() {
         assert_eq!((status, &*shown), (Some(2), ""), "{wrong}");
         assert!(said.starts_with(&format!("lapi_prof: \"{wrong}\" is not FILE+ADDRESS")), "{said}");
     }
+}
+
+/// Compressed as compilers do it (-gz), and taken out as distributions do it.
+#[test]
+fn lines_are_found_in_debug_information_of_every_form() {
+    if !is_installed("objcopy") {
+        return skipped("other forms of debug information", "binutils are not installed");
+    }
+    let program = compile_plain("lapiprof-forms", &["tests/c/poe/task.c"], &["-Wl,--build-id"]);
+    let folder = folder("forms");
+    fs::create_dir_all(folder.join(".debug")).expect("the folder can be made");
+    let copy = |flags: &[&str], name: &str| {
+        let made = folder.join(name);
+        let done = Command::new("objcopy").args(flags).arg(&program).arg(&made).output().expect("it runs");
+        done.status.success().then_some(made).ok_or(String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    let size = |file: &Path| fs::metadata(file).expect("it is there").len();
+    let symbols = Command::new("nm").arg(&program).output().expect("it runs");
+    let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
+    let main = symbols.lines().find_map(|line| line.strip_suffix(" T main")).expect("a function");
+    let shown = |file: &Path| {
+        let place = format!("{}+{main}", file.display());
+        let said = Command::new(stage().join("bin/lapi_prof")).arg("where").arg(place).output();
+        String::from_utf8_lossy(&said.expect("the tool runs").stdout).into_owned()
+    };
+    let line = shown(&program);
+    assert!(line.starts_with("main\ttask.c:"), "{line}");
+    for form in ["zlib", "zlib-gnu", "zstd"] {
+        match copy(&[&format!("--compress-debug-sections={form}")], form) {
+            Ok(made) => {
+                assert!(size(&made) < size(&program), "{form}");
+                assert_eq!(shown(&made), line, "{form}");
+            }
+            Err(why) => skipped(&format!("debug information as {form}"), &why),
+        }
+    }
+    copy(&["--only-keep-debug"], "separate.debug").expect("objcopy does");
+    let link = format!("--add-gnu-debuglink={}/separate.debug", folder.display());
+    let bare = copy(&["--strip-all", &link], "bare").expect("objcopy does");
+    assert_eq!(shown(&bare), line);
+    fs::rename(folder.join("separate.debug"), folder.join(".debug/separate.debug")).expect("a move");
+    assert_eq!(shown(&bare), line);
+    // Of another program, which has no lines of this one.
+    copy(&["--only-keep-debug", "--remove-section=.note.gnu.build-id"], ".debug/other")
+        .expect("objcopy does");
+    fs::rename(folder.join(".debug/other"), folder.join(".debug/separate.debug")).expect("a move");
+    assert_eq!(shown(&bare), "\t\n");
 }
 
 #[test]
