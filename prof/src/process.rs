@@ -5,7 +5,7 @@
 //! writes what the task has done so far, every few seconds and when a signal ends the process.
 
 use crate::{handlers, identity, long_calls, merge, part, record, settings, signal_sets, signals, watcher};
-use openlapi::base::patient;
+use openlapi::base::{loader, patient};
 use std::ptr::{self, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -22,6 +22,8 @@ static WRITING: AtomicPtr<Mutex<()>> = AtomicPtr::new(null_mut());
 pub fn before_init() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        loader::prepare();
+        record::prepare();
         // SAFETY: functions of ours that take nothing and live as long as the process does.
         unsafe {
             libc::pthread_atfork(None, None, Some(fork_child));

@@ -1,4 +1,5 @@
-//! LAPI's own functions, looked up at their first call: PLAPI_X, and those for Fortran.
+//! LAPI's own functions: PLAPI_X, looked up by the first LAPI_Init, and those for Fortran, looked
+//! up at their first call.
 //!
 //! They are not linked: a preloaded profiler is in every process of a job, including the launcher,
 //! and must not load LAPI there.
@@ -43,6 +44,15 @@ impl Real {
     pub fn address(&self) -> *mut c_void {
         let at = self.at.load(Ordering::Relaxed);
         if at.is_null() { self.find() } else { at }
+    }
+
+    /// Looks the function up now, under the loader's lock; one that the library does not have stays
+    /// unknown.
+    pub fn prepare(&self) {
+        let at = self.look(libc::RTLD_DEFAULT);
+        if !at.is_null() {
+            self.at.store(at, Ordering::Relaxed);
+        }
     }
 
     #[cold]

@@ -11,6 +11,7 @@
 use crate::signal_sets::{FAULTS, REQUESTS};
 use crate::watcher;
 use libc::{c_int, c_void, sigaction, siginfo_t};
+use openlapi::base::loader::object_at;
 use std::cell::UnsafeCell;
 use std::mem::{MaybeUninit, transmute};
 use std::ptr::{null, null_mut};
@@ -62,13 +63,9 @@ fn wanted(signal: c_int, before: &sigaction) -> bool {
 
 /// Whether LAPI has installed it: it describes a fault (LAPI_BACKTRACE), and ends the process.
 fn of_library(before: &sigaction) -> bool {
-    // SAFETY: the structure lives during the call; the text is the loader's.
-    unsafe {
-        let mut found: libc::Dl_info = std::mem::zeroed();
-        libc::dladdr(before.sa_sigaction as *const c_void, &mut found) != 0
-            && !found.dli_fname.is_null()
-            && !libc::strstr(found.dli_fname, c"liblapi_r".as_ptr()).is_null()
-    }
+    // SAFETY: both texts end with a zero.
+    object_at(before.sa_sigaction)
+        .is_some_and(|object| unsafe { !libc::strstr(object.file.as_ptr(), c"liblapi_r".as_ptr()).is_null() })
 }
 
 /// Async-signal-safe: atomics, system calls and the program's own handler.

@@ -9,8 +9,12 @@ use crate::calls::{Call, Class};
 use crate::identity;
 use crate::memory;
 use crate::site;
+use libc::c_void;
+use openlapi::base::loader::stay_loaded;
 use std::ptr::{self, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 
 /// How many buffers a process maps in advance.
 const SPARE: usize = 16;
@@ -127,21 +131,28 @@ pub struct Moves {
 static ALL: AtomicPtr<Buffer> = AtomicPtr::new(null_mut());
 static NEXT_NUMBER: AtomicU16 = AtomicU16::new(0);
 
-thread_local! {
-    /// Gives the buffer back when the thread ends.
-    static RETURN: Return = const { Return };
+/// Under which each thread keeps its buffer, to give it back when it ends; below 0: there is none,
+/// and a buffer stays with its thread.
+///
+/// The destructor of a `thread_local` would be registered under the loader's lock, which another
+/// thread may hold that waits for a handler in this one (see `base::known_threads`).
+static KEY: AtomicI64 = AtomicI64::new(-1);
+
+/// Makes the key; once.
+pub fn prepare() {
+    stay_loaded(give_back as *const () as usize);
+    let mut key = 0;
+    // SAFETY: the number is written; the function stays loaded.
+    if unsafe { libc::pthread_key_create(&mut key, Some(give_back)) } == 0 {
+        KEY.store(key.into(), Ordering::Relaxed);
+    }
 }
 
-struct Return;
-
-impl Drop for Return {
-    fn drop(&mut self) {
-        let buffer = known();
-        set(None);
-        if let Some(buffer) = buffer {
-            buffer.taken.store(false, Ordering::Release);
-        }
-    }
+/// The calling thread ends.
+unsafe extern "C" fn give_back(buffer: *mut c_void) {
+    set(None);
+    // SAFETY: a buffer, which is never freed.
+    unsafe { &*buffer.cast::<Buffer>() }.taken.store(false, Ordering::Release);
 }
 
 /// The buffer of this thread; `None` when memory is exhausted.
@@ -207,8 +218,10 @@ fn first_call() -> Option<&'static Buffer> {
     buffer.handlers_inside.take();
     buffer.open.reset();
     set(Some(buffer));
-    // A thread that is ending already, and calls LAPI in a destructor, keeps its buffer for ever.
-    let _ = RETURN.try_with(|_| ());
+    if let Ok(key) = KEY.load(Ordering::Relaxed).try_into() {
+        // SAFETY: the key was made, and is not deleted.
+        unsafe { libc::pthread_setspecific(key, ptr::from_ref(buffer).cast()) };
+    }
     Some(buffer)
 }
 

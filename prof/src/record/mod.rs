@@ -13,7 +13,7 @@ mod sampling;
 mod timeline;
 mod untimed;
 
-pub use buffer::{Buffer, all, fork_child, known, mine, reserve, threads};
+pub use buffer::{Buffer, all, fork_child, known, mine, prepare, reserve, threads};
 use buffer::{Moves, Site};
 pub use events::{EVENTS, NO_PEER};
 pub use open::{Before, Current};

@@ -15,6 +15,9 @@ pub trait Arguments: Copy {
     /// The call.
     const CALL: Call;
 
+    /// Looks LAPI's own function up, if the library has it.
+    fn prepare();
+
     /// Finds LAPI's own function, so that the search does not count as time of the call.
     fn find();
 
@@ -78,6 +81,10 @@ macro_rules! structures {
                 impl Arguments for $name {
                     const CALL: Call = Call::$name;
 
+                    fn prepare() {
+                        REAL.prepare();
+                    }
+
                     #[inline(always)]
                     fn find() {
                         REAL.address();
@@ -94,6 +101,12 @@ macro_rules! structures {
                 }
             };
         )*
+
+        /// Looks up all real functions. The first call of one may be in a thread of the library,
+        /// which must not wait for the loader's lock.
+        pub fn find_all() {
+            $($name::prepare();)*
+        }
     };
 }
 

@@ -1,6 +1,6 @@
 //! LAPI_Init and LAPI_Term.
 
-use super::arguments::{Arguments, LAPI_Init, LAPI_Qenv, LAPI_Term};
+use super::arguments::{Arguments, LAPI_Init, LAPI_Qenv, LAPI_Term, find_all};
 use crate::record::{Before, Seen, Traffic, call_begins, record};
 use crate::{identity, process};
 use libc::c_int;
@@ -16,10 +16,14 @@ impl LAPI_Init {
     pub unsafe fn profiled(self, site: usize, traffic: Option<Traffic>) -> c_int {
         process::before_init();
         Self::find();
+        let first = identity::tasks() == 0;
+        if first {
+            // Before LAPI has threads.
+            find_all();
+        }
         let start = ticks();
         // Before the first one there are no buffers, whose place in memory is the
         // same in all tasks.
-        let first = identity::tasks() == 0;
         let before = if first { Before::default() } else { call_begins(Self::CALL, site, start) };
         // SAFETY: the caller's promise.
         let code = unsafe { self.make() };

@@ -1,8 +1,8 @@
 //! The twins of the profiler's functions, for calls from a place that is set ([`crate::places`]).
 
 use libc::{c_char, c_void};
+use openlapi::base::loader::object_at;
 use std::ffi::CStr;
-use std::mem::MaybeUninit;
 
 /// What an interpreter, or LAPI's own layer for Fortran, calls in place of the function of this
 /// name that it has found: that function itself when it is not the profiler's, but that of another
@@ -16,14 +16,12 @@ pub unsafe extern "C" fn lapiprof_placed(name: *const c_char, found: *mut c_void
     // SAFETY: the caller's promise.
     let twin = super::twin(unsafe { CStr::from_ptr(name) }.to_bytes());
     match twin {
-        Some(twin) if object(found) == object(twin) => twin,
+        Some(twin) if base(found) == base(twin) => twin,
         _ => found,
     }
 }
 
 /// Where the file with this code is in memory.
-fn object(code: *const c_void) -> Option<usize> {
-    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: it takes any address, and fills the structure in when it returns other than 0.
-    unsafe { (libc::dladdr(code, info.as_mut_ptr()) != 0).then(|| info.assume_init().dli_fbase as usize) }
+fn base(code: *const c_void) -> Option<usize> {
+    Some(object_at(code.addr())?.base)
 }

@@ -1,6 +1,7 @@
 //! Profiles of jobs that do not end well, of handlers, of crowds; and what poe says of a profile.
 
 use crate::job;
+use crate::surroundings::{library, opens, over_each_transport};
 use nix::sys::signal::Signal;
 use openlapi_tests::{
     Deadline, Job, Running, build_dir, compile_with, has_fabric, is_installed, on_network, skipped, stage,
@@ -202,4 +203,36 @@ fn the_report_of_a_hung_job_names_source_lines() {
     let named = |text: &str| lines.iter().any(|line| text.contains(line));
     reported(job("dead", 2, "handler"), named);
     reported(profiled(job("dead", 2, "handler"), &folder("reported")), named);
+}
+
+/// The loader's lock is held all the time: LAPI's threads report without it, and run handlers,
+/// which the profiler records; it tells the places of a profile, and a fault is described.
+#[test]
+fn a_job_that_hangs_in_the_constructor_of_a_library_is_reported() {
+    // SAFETY: a name that ends with a zero.
+    if unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) }.is_null() {
+        return skipped("a report under the loader's lock", "glibc is older than 2.35");
+    }
+    let fence = line("tests/field/in_constructor.c", "/* here */");
+    let place = format!("called in waits at in_constructor.c:{fence}\n");
+    let job = Job::new(opens()).arg(library("in_constructor")).procs(2);
+    over_each_transport("a report under the loader's lock", &job, |transport, job| {
+        let clause = format!("task 0 waits in LAPI_Gfence for task 1, {place}");
+        reported(job.clone(), |text| text.contains(&clause));
+        if transport != "shm" {
+            return;
+        }
+        let out = folder("constructor");
+        let running = hung(profiled(job.clone(), &out), 2);
+        running.signal(Signal::SIGINT);
+        running.wait().exited(128 + 2);
+        let report = report(&out);
+        let waits =
+            format!("Task 0 was in LAPI_Gfence at in_constructor.c:{fence} when the job was stopped.");
+        assert!(findings(&report).contains(&waits.as_str()), "{report}");
+
+        let outcome = job.env("FAULT", "1").run();
+        outcome.exited(139).says("signal 11 (SIGSEGV) at address 0x40");
+        outcome.says(" in completes at in_constructor.c:");
+    });
 }

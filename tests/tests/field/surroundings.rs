@@ -22,7 +22,7 @@ const TRANSPORTS: [(&str, [(&str, &str); 2]); 3] = [
 ];
 
 /// Calls `test` with a job over each transport that this machine has, side by side.
-fn over_each_transport(what: &str, job: &Job, test: impl Fn(&str, Job) + Sync) {
+pub fn over_each_transport(what: &str, job: &Job, test: impl Fn(&str, Job) + Sync) {
     if on_network(what, "it chooses the transports itself") {
         return;
     }
@@ -44,11 +44,11 @@ fn program(name: &str, flags: &[&str]) -> PathBuf {
     compile(&format!("field-{name}"), &[&format!("tests/field/{name}.c")], flags)
 }
 
-fn library(name: &str) -> PathBuf {
+pub fn library(name: &str) -> PathBuf {
     compile(&format!("libfield-{name}"), &[&format!("tests/field/{name}.c")], &["-fPIC", "-shared", "-lm"])
 }
 
-fn opens() -> PathBuf {
+pub fn opens() -> PathBuf {
     compile_plain("field-opens", &["tests/field/opens.c"], &["-lm"])
 }
 

@@ -129,14 +129,15 @@ const DOOR: &[&str] = &[
 ];
 /// What `fortran` may use of the core, beside `capi`.
 const FORTRAN: &[&str] = &["abi", "for_each_call"];
-/// What `prof` may use of all our crates: the core's types, table of calls, clock, lists of tasks
-/// and output that waits, its hooks for the profiler, and what a fuzz target is. The calls it
-/// finds by their names.
+/// What `prof` may use of all our crates: the core's types, table of calls, clock, lists of tasks,
+/// output that waits and what is mapped, its hooks for the profiler, and what a fuzz target is. The
+/// calls it finds by their names.
 const PROF: &[&str] = &[
     "openlapi::abi",
     "openlapi::for_each_call",
     "openlapi::base::clock",
     "openlapi::base::handler_runs",
+    "openlapi::base::loader",
     "openlapi::base::long_calls",
     "openlapi::base::patient",
     "openlapi::base::ranges",
