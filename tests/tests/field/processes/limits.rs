@@ -24,7 +24,7 @@ fn works(outcome: &Outcome) -> bool {
 const LIMITS: [(&str, &[&str]); 5] = [
     ("-f", &["0", "1", "64", "1000", "1000000"]),
     ("-n", &["20", "30", "64", "100", "200"]),
-    ("-v", &["60000", "200000", "400000", "4000000"]),
+    ("-v", &["60000", "80000", "110000", "150000", "200000", "400000", "4000000"]),
     ("-l", &["0", "64"]),
     ("-s", &["64", "200", "8192", "33554432", "unlimited"]),
 ];
@@ -136,12 +136,7 @@ fn the_number_of_processes_of_a_user_is_named() {
     if !nix::unistd::geteuid().is_root() || !is_installed("setpriv") {
         return skipped(what, "only root can run a job as a user who has no other process");
     }
-    let networks: &[&[(&str, &str)]] =
-        match on_network("a limit of processes over libfabric", "it has its own") {
-            false if has_fabric() => &[&[], &[("MP_EUILIB", "us"), ("LAPI_USE_SHM", "no")]],
-            _ => &[&[]],
-        };
-    for variables in networks {
+    for (_, variables) in ways(what) {
         let mut worked = false;
         // Some tasks find room for all threads at 9 and 10 and others do not, whichever is first.
         for limit in ["4", "9", "9", "10", "10", "12", "16", "24", "64"] {
@@ -230,15 +225,15 @@ fn lapi_info_shows_the_limits_of_a_control_group() {
 }
 
 /// The ways to carry messages, by name, with the variables that choose them.
-fn ways() -> Vec<(&'static str, &'static [(&'static str, &'static str)])> {
-    if on_network("a control group over each network", "it chooses the transport itself") {
+fn ways(what: &str) -> Vec<(&'static str, &'static [(&'static str, &'static str)])> {
+    if on_network(&format!("{what} over each network"), "it chooses the transport itself") {
         return vec![("any", &[])];
     }
     let mut ways: Vec<(_, &[_])> = vec![("shm", &[]), ("ip", &[("MP_EUILIB", "ip"), ("LAPI_USE_SHM", "no")])];
     if has_fabric() {
         ways.push(("us", &[("MP_EUILIB", "us"), ("LAPI_USE_SHM", "no")]));
     } else {
-        skipped("a control group over libfabric", "libfabric is not installed");
+        skipped(&format!("{what} over libfabric"), "libfabric is not installed");
     }
     ways
 }
@@ -246,7 +241,7 @@ fn ways() -> Vec<(&'static str, &'static [(&'static str, &'static str)])> {
 /// The job works in a group with each of these limits, or says `named`; the least is too little,
 /// and the last is enough.
 fn in_groups(controller: &str, files: &[&str], limits: &[&str], named: &str) {
-    crate::side_by_side(ways(), |(way, variables)| {
+    crate::side_by_side(ways("a control group"), |(way, variables)| {
         for limit in limits {
             let Some(group) = Group::new(&format!("{way}-{limit}"), controller, limit, files) else {
                 return skipped(&format!("limits of {controller} in a control group"), "none can be made");
@@ -273,7 +268,7 @@ fn the_number_of_processes_of_a_control_group_is_named() {
 /// The library's own memory, and what libfabric takes.
 #[test]
 fn the_memory_of_a_control_group_that_is_little_for_a_job_is_named() {
-    let limits = ["4000000", "16000000", "64000000", "1000000000"];
+    let limits = ["4000000", "16000000", "24000000", "40000000", "64000000", "1000000000"];
     let named = "was ended by signal 9 (SIGKILL); the memory limit of its control group was met: ";
     in_groups("memory", &["memory.max", "memory.limit_in_bytes"], &limits, named);
 }
