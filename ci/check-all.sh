@@ -5,14 +5,15 @@
 # reproducible, deb-test, site-test, test-cross (SKIPPED where its compilers, Rust's targets and
 # qemu are not installed and cannot be), soak and soak-gm (10 minutes each), soak-rpmem, soak-fam,
 # soak-sessions, fuzz (1 minute for each target).
-# The output of each step is in the build folder, in check-all/STEP.log.
+# The output of each step is in the build folder, in check-all/STEP.log. What tests say in them that
+# were skipped is printed once, before the summary.
 set -eu
 cd "$(dirname "$0")/.."
 steps=(test test-crowded test-net demo-doors sanitize interop deny crates dist-test reproducible deb-test site-test test-cross soak soak-gm soak-rpmem soak-fam soak-sessions fuzz)
 [ $# -eq 0 ] || steps=("$@")
 logs=$(realpath -m "${CARGO_TARGET_DIR:-target}")/check-all
 mkdir -p "$logs"
-results=() failed=() skipped=
+results=() failed=() ran=() skipped=
 for step in "${steps[@]}"; do
     case $step in
     soak | soak-gm) arguments=("$step" SECONDS=600) ;;
@@ -26,6 +27,7 @@ for step in "${steps[@]}"; do
         skipped=", but what was SKIPPED"
         continue
     fi
+    ran+=("$logs/$step.log")
     started=$SECONDS
     echo "== check-all: make ${arguments[*]}"
     if make "${arguments[@]}" >"$logs/$step.log" 2>&1 </dev/null; then
@@ -39,6 +41,8 @@ for step in "${steps[@]}"; do
     results+=("$(printf '%-13s %s, %d min %02d s: %s' "$step" "$result" $(((SECONDS - started) / 60)) $(((SECONDS - started) % 60)) \
         "$(grep -av '^make' "$logs/$step.log" | tail -n 1)")")
 done
+tests=$(ci/skipped.sh "${ran[@]}" </dev/null)
+[ -z "$tests" ] || { echo "$tests" && skipped=", but what was SKIPPED"; }
 echo "== check-all:"
 printf '   %s\n' "${results[@]}"
 if [ ${#failed[@]} -ne 0 ]; then

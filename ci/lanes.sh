@@ -3,7 +3,8 @@
 #
 #   lane NAME COMMAND...    begins a command
 #   lane_ends NAME          waits for one; fails if it has failed
-#   lanes_end               waits for all; fails if one has failed, and names it and what failed in it
+#   lanes_end               waits for all, and prints which tests were skipped; fails if one has failed,
+#                           and names it and what failed in it
 #
 # What a lane has written is printed whole when it ends, and what it has taken of the processors.
 # Meanwhile the last line of each is printed once in a minute.
@@ -13,6 +14,7 @@
 lane_logs=$(mktemp -d)
 declare -A lane_names=() lane_starts=()
 lanes_failed=()
+lanes_skipped=
 lane_watch=
 
 lane() {
@@ -50,11 +52,17 @@ lane_next() {
         set +m
         lane_watch=$!
     fi
-    wait -n -p process "${!lane_names[@]}" || status=$?
+    wait -n -p process "${!lane_names[@]}" 2>/dev/null || status=$?
+    if [ -z "${process-}" ]; then
+        # All that are left had ended before; only a wait for one by its number knows how.
+        process=${!lane_names[*]} process=${process%% *} status=0
+        wait "$process" || status=$?
+    fi
     local name=${lane_names[$process]} seconds=$((SECONDS - lane_starts[$process]))
     unset "lane_names[$process]"
     echo "== $name: its output"
     cat "$lane_logs/$name"
+    lanes_skipped+=$(grep -a '^SKIPPED' "$lane_logs/$name" || true)$'\n'
     if [ "$status" -eq 0 ]; then
         rm "$lane_logs/$name"
         echo "== $name: passed after $seconds s"
@@ -75,6 +83,7 @@ lane_ends() {
 lanes_end() {
     while [ ${#lane_names[@]} -ne 0 ]; do lane_next; done
     lanes_watch_end
+    "${BASH_SOURCE[0]%/*}/skipped.sh" - <<<"$lanes_skipped"
     if [ ${#lanes_failed[@]} -ne 0 ]; then
         lanes_failures
         echo "== failed: ${lanes_failed[*]}" >&2

@@ -2,6 +2,7 @@
 //! understands them.
 
 use libfabric_sys::bindings as fi;
+use std::io::Write as _;
 use std::path::Path;
 
 /// What the bindings contain. Everything that these use comes with them.
@@ -25,6 +26,11 @@ fn generate(headers: &str) -> Option<String> {
     Some(made.ok()?.ok()?.to_string())
 }
 
+/// Without the test harness, which hides the output of tests that pass.
+fn skipped(why: &str) {
+    let _ = writeln!(std::io::stderr(), "\nSKIPPED: libfabric's bindings: {why}");
+}
+
 /// Headers of another version have other bindings: what we use of them is compared by the tests of
 /// the transport, which run.
 #[test]
@@ -33,13 +39,11 @@ fn are_those_of_the_headers() {
     let version = std::fs::read_to_string("/usr/include/rdma/fabric.h").unwrap_or_default();
     let minor = version.lines().find_map(|line| line.strip_prefix("#define FI_MINOR_VERSION "));
     if minor.map(str::trim) != Some("17") {
-        eprintln!("SKIPPED: the headers of libfabric 1.17 are not installed (Debian 12: libfabric-dev)");
-        return;
+        return skipped("the headers of libfabric 1.17 are not installed (Debian 12: libfabric-dev)");
     }
     let headers = root.join("headers.h");
     let Some(made) = generate(headers.to_str().expect("a path in UTF-8")) else {
-        eprintln!("SKIPPED: libclang is not installed (Debian: libclang-dev)");
-        return;
+        return skipped("libclang is not installed (Debian: libclang-dev)");
     };
     let file = root.join("src/bindings.rs");
     if std::env::var_os("UPDATE_BINDINGS").is_some() {
@@ -53,7 +57,7 @@ fn are_those_of_the_headers() {
 fn describe_what_the_library_returns() {
     let library = match libfabric_sys::Library::get() {
         Ok(library) => library,
-        Err(why) => return eprintln!("SKIPPED: {why}"),
+        Err(why) => return skipped(why),
     };
     assert!(library.version() >= libfabric_sys::version(1, 17));
     let mut list = std::ptr::null_mut();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use ltest::{job, program, run};
-use openlapi_tests::{Job, Outcome, eventually, named, stage};
+use openlapi_tests::{Job, Outcome, eventually, named, skipped, stage};
 
 /// A mark in the environment by which every process of one job is found.
 fn mark() -> String {
@@ -128,7 +128,7 @@ fn a_task_that_waits_for_one_that_has_left_gets_a_report() {
 fn with_mounts(script: &str, name: &str, procs: usize, args: &str) -> Option<Outcome> {
     let works = std::process::Command::new("unshare").args(["-m", "true"]).status();
     if !works.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: a mount namespace cannot be made here");
+        skipped(name, "a mount namespace cannot be made here");
         return None;
     }
     let poe = stage().join("bin/poe");

@@ -1,6 +1,6 @@
 //! The harness itself: a job that hangs is ended, and its state is printed.
 
-use openlapi_tests::{Job, compile_plain, named};
+use openlapi_tests::{Job, compile_plain, named, workspace};
 
 #[test]
 fn a_job_that_hangs_says_where_and_is_ended() {
@@ -39,4 +39,22 @@ fn a_failing_job_shows_all_it_wrote() {
     .expect_err("3 is not 0");
     let shown = shown.downcast_ref::<String>().expect("a panic has a text");
     assert!(shown.contains("said") && shown.contains("complained") && shown.contains("Some(3)"), "{shown}");
+}
+
+/// Of a long output the end is what is read: a test that is skipped is named there, whichever its
+/// lane.
+#[test]
+fn tests_that_were_skipped_are_counted_at_the_end_of_all_lanes() {
+    let script = r#". ci/lanes.sh
+        lane one printf 'SKIPPED: two: of them\nanything, SKIPPED\n'
+        lane other sh -c "echo SKIPPED: one: of one lane; echo SKIPPED: two: of them; exit $0"
+        lanes_end"#;
+    for status in ["0", "1"] {
+        let lanes = format!("cd '{}' && {script}", workspace().display());
+        let outcome = Job::direct("bash").arg("-c").arg(lanes).arg(status).run();
+        outcome.exited(status.parse().expect("a number"));
+        let end = outcome.stdout.split("== skipped: ").nth(1).unwrap_or_else(|| panic!("{outcome}"));
+        let lines: Vec<&str> = end.lines().take(3).map(str::trim).collect();
+        assert_eq!(lines, ["3", "1 SKIPPED: one: of one lane", "2 SKIPPED: two: of them"], "{outcome}");
+    }
 }

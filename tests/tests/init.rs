@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ltest::{job, passed, program, run};
-use openlapi_tests::{Job, build_dir, copy_program, eventually, has_fabric, on_hosts, on_network};
+use openlapi_tests::{Job, build_dir, copy_program, eventually, has_fabric, on_hosts, on_network, skipped};
 
 const CSS_LOAD_FAILED: &str = "code 404";
 const MSG_API: &str = "code 406";
@@ -297,7 +297,7 @@ fn a_task_may_come_late() {
 #[test]
 fn another_user_cannot_join() {
     let Some(copies) = readable_by_all(&program("init/init")) else {
-        eprintln!("SKIPPED: only root can be two users");
+        skipped("two users with one key", "only root can be two users");
         return;
     };
     let key = key();

@@ -28,6 +28,7 @@ use crate::transport::{
 };
 use crate::wire::network::{Content, Notice, Rejoin};
 use network::{Published, network, network_as, patient, preferring};
+use std::io::Write as _;
 use std::ptr::with_exposed_provenance;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +43,7 @@ pub(crate) fn two(provider: &str) -> Vec<FabricTransport> {
 pub(crate) fn is_there(provider: &str) -> bool {
     let found = network::open(1, provider);
     if let Err(why) = &found {
-        eprintln!("SKIPPED: no tests of libfabric's provider {provider}: {why}");
+        let _ = writeln!(std::io::stderr(), "\nSKIPPED: no tests of libfabric's provider {provider}: {why}");
     }
     found.is_ok()
 }

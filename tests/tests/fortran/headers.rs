@@ -5,7 +5,7 @@
 //! and the values and offsets of `lapi.h`.
 
 use crate::{compilers, gfortran, passed};
-use openlapi_tests::{Job, build_dir, compile_with, stage};
+use openlapi_tests::{Job, build_dir, compile_with, skipped, stage};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -164,7 +164,7 @@ fn programs_of_32_bits_have_the_layout_of_the_manual() {
     };
     let plain = "program a\n  print *, 1\nend program a\n";
     if let (false, why) = compile("plain.f90", plain) {
-        eprintln!("SKIPPED: this gfortran compiles no 32-bit programs:\n{why}");
+        skipped("Fortran's layouts of 32 bits", &format!("gfortran: {}", why.trim().replace('\n', " ")));
         return;
     }
     let program = |wrong: usize| {

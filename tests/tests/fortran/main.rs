@@ -5,7 +5,7 @@
 mod headers;
 mod profiling;
 
-use openlapi_tests::{Job, Outcome, build_dir, compile_plain, compile_with, stage};
+use openlapi_tests::{Job, Outcome, build_dir, compile_plain, compile_with, skipped, stage};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -33,7 +33,7 @@ fn compilers() -> Vec<String> {
     let mut found = vec![gfortran];
     match FLANGS.iter().find(|name| there(name)) {
         Some(flang) => found.push((*flang).to_owned()),
-        None => eprintln!("SKIPPED: the Fortran programs are not tried with flang, which is not installed"),
+        None => skipped("the Fortran programs with flang", "it is not installed"),
     }
     found
 }
