@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -57,42 +57,63 @@ pub fn named(mark: &str) -> Vec<i32> {
         .collect()
 }
 
-/// The state of each process, what it waits for in the kernel, and every thread's stack if
-/// gdb is installed.
+/// The state of each thread of the processes, what it waits for in the kernel, and for how long it
+/// ran in the second after that: a thread that could run and did not waits for a processor, and
+/// that is the machine's fault. Then the stacks, if gdb is installed; it stops a process for
+/// seconds, and what another one does after that says nothing of what it did before.
 pub(crate) fn standing(pids: &[i32]) -> String {
+    let before: Vec<Vec<ThreadState>> = pids.iter().map(|pid| thread_states(*pid)).collect();
+    thread::sleep(Duration::from_secs(1));
     let mut text = String::new();
-    for pid in pids {
-        let proc = Path::new("/proc").join(pid.to_string());
-        let command = fs::read(proc.join("cmdline")).unwrap_or_default();
+    for (pid, states) in pids.iter().zip(before) {
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let command = String::from_utf8_lossy(&command).replace('\0', " ");
         let _ = writeln!(text, "--- process {pid}: {command}");
-        let Ok(threads) = fs::read_dir(proc.join("task")) else { continue };
-        for thread in threads.flatten() {
-            let read = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
-            let status = read("status");
-            let field = |name: &str| {
-                status
-                    .lines()
-                    .find_map(|line| line.strip_prefix(name))
-                    .map(str::trim)
-                    .unwrap_or("?")
-                    .to_owned()
-            };
-            let _ = writeln!(
-                text,
-                "thread {:?} {}: state {}, waits in {}, system call {}, pending signals {} {}",
-                thread.file_name(),
-                read("comm").trim(),
-                field("State:"),
-                read("wchan"),
-                read("syscall").trim(),
-                field("SigPnd:"),
-                field("ShdPnd:"),
-            );
+        for state in states {
+            let ran = time_run(&state.folder).saturating_sub(state.ran);
+            let _ = writeln!(text, "{}, ran for {ran:?} in the next second", state.text);
         }
-        text.push_str(&stacks(*pid));
+    }
+    for pid in pids {
+        let _ = write!(text, "--- stacks of process {pid}\n{}", stacks(*pid));
     }
     text
+}
+
+struct ThreadState {
+    folder: PathBuf,
+    text: String,
+    ran: Duration,
+}
+
+fn thread_states(pid: i32) -> Vec<ThreadState> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let state = |folder: PathBuf| {
+        let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+        let status = read("status");
+        let field = |name: &str| {
+            status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).unwrap_or("?").to_owned()
+        };
+        let text = format!(
+            "thread {:?} {}: state {}, waits in {}, system call {}, pending signals {} {}",
+            folder.file_name().unwrap_or_default(),
+            read("comm").trim(),
+            field("State:"),
+            read("wchan"),
+            read("syscall").trim(),
+            field("SigPnd:"),
+            field("ShdPnd:"),
+        );
+        let ran = time_run(&folder);
+        ThreadState { folder, text, ran }
+    };
+    threads.flatten().map(|thread| state(thread.path())).collect()
+}
+
+/// For how long a thread has run; 0 where the kernel does not say it.
+fn time_run(thread: &Path) -> Duration {
+    let text = fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
+    Duration::from_nanos(text.split(' ').next().and_then(|ran| ran.parse().ok()).unwrap_or(0))
 }
 
 fn stacks(pid: i32) -> String {
