@@ -12,8 +12,8 @@
 
 enum { MOST = 16, WORKERS = 3, LARGE = 128 << 10, ROOM = 96 << 10, BURST = 8, ERAS = 16 };
 
-/* ---- the board: one page that all tasks and their driver see, without LAPI (tests/src/soak.rs has
- * the same) ---- */
+/* ---- the board: one page that all tasks and their driver see, without LAPI
+ * (tests/src/soak/board.rs has the same) ---- */
 
 typedef struct {
     _Atomic uint64_t era;  /* how many deaths there have been */
@@ -30,6 +30,7 @@ typedef struct {
     _Atomic uint64_t bytes, rounds, purges, resumes, reported, stragglers, replies, drops, unused2[8];
     _Atomic uint64_t calls[MOST];   /* the era times CALLS, and the collective calls in it, when it is over for a task */
     _Atomic uint64_t most[MOST][4]; /* the most descriptors, mappings, threads, KiB of each */
+    _Atomic uint64_t told[MOST];    /* up to which era LAPI has told each of a death */
 } board_t;
 
 enum { STARTING, WORKING, FENCING, EXCHANGING, CLAIMING, PARTING, COUNTING, MEETING, BEGINNING, ENDING };

@@ -1,12 +1,12 @@
 //! The soak's driver: starts the tasks of `tests/c/soak`, kills some of them at moments that follow
 //! from a seed, restarts them, and checks that they continue.
 
+mod board;
 mod places;
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -22,32 +22,13 @@ use crate::compile::compile;
 use crate::deadline::time_factor;
 use crate::processes::standing;
 use crate::stage::build_dir;
+use board::{Board, word};
 use places::Places;
 
 /// The maximum number of tasks.
 pub const MOST_TASKS: usize = 16;
 /// After this time without progress of any task they hang.
 const TIMEOUT: Duration = Duration::from_secs(45);
-
-/// Of the board in `tests/c/soak/soak.h`: the offset in words of each part.
-mod word {
-    pub const ERA: usize = 0;
-    pub const GO: usize = 1;
-    pub const STOP: usize = 2;
-    pub const SEED: usize = 3;
-    const PER_TASK: usize = 16;
-    pub const LIFE: usize = PER_TASK;
-    pub const READY: usize = 2 * PER_TASK;
-    pub const RUNNING: usize = 3 * PER_TASK;
-    pub const PHASE: usize = 4 * PER_TASK;
-    pub const PROGRESS: usize = 5 * PER_TASK;
-    pub const PURGED: usize = 6 * PER_TASK;
-    pub const DONE: usize = 7 * PER_TASK;
-    pub const SUMS: usize = DONE + 32;
-    pub const CALLS: usize = SUMS + 16;
-    pub const MOST: usize = CALLS + PER_TASK;
-    pub const END: usize = MOST + 4 * PER_TASK;
-}
 
 const KINDS: [&str; 22] = [
     "put",
@@ -131,11 +112,15 @@ impl Soak {
             Network::Udp { loss } => format!(" NETWORK=udp LOSS={loss}"),
         };
         driver.go().map_err(|what| {
-            let said = fs::read_to_string(driver.dir.join("said")).unwrap_or_default();
+            let said = driver.board.said();
+            // All of it: the end does not always show the beginning of what has gone wrong.
+            let kept = build_dir().join("soak").join(&driver.key);
+            let _ = fs::create_dir_all(kept.parent().unwrap_or(&kept)).and_then(|()| fs::write(&kept, &said));
             let end: Vec<&str> = said.lines().rev().take(60).collect();
             let end: String = end.iter().rev().map(|line| format!("{line}\n")).collect();
             format!(
-                "{what}\n{end}to repeat: make soak SEED={seed} SECONDS={seconds} TASKS={tasks} HOSTS={hosts} RAILS={rails}{over}"
+                "{what}\n{end}the tasks have written {}\nto repeat: make soak SEED={seed} SECONDS={seconds} TASKS={tasks} HOSTS={hosts} RAILS={rails}{over}",
+                kept.display()
             )
         })
     }
@@ -148,17 +133,17 @@ struct Driver {
     /// Which tasks are stopped briefly. Separate, since their number depends on the
     /// machine's speed.
     pauses: u64,
-    /// Names the job, and its folder.
+    /// Names the job.
     key: String,
-    dir: PathBuf,
-    board: File,
+    board: Board,
     program: PathBuf,
     places: Option<Places>,
     children: Vec<Option<Child>>,
     /// The task that is never killed, so that slow growth is found.
     witness: usize,
     began: Instant,
-    progress: (u64, Instant),
+    /// Of each task: its steps, and when the last one was seen.
+    progress: Vec<(u64, Instant)>,
     deaths: u64,
 }
 
@@ -173,12 +158,6 @@ impl Driver {
         // Several soaks of one process may run at the same time.
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let key = format!("soak{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let dir = build_dir().join("soak").join(&key);
-        fs::create_dir_all(&dir)?;
-        let options = File::options().read(true).write(true).create(true).truncate(true).clone();
-        let board = options.open(dir.join("board"))?;
-        board.set_len(4096)?;
-        File::create(dir.join("said"))?;
         let places = (soak.hosts > 1).then(|| Places::new(&soak)).transpose()?;
         let now = Instant::now();
         let mut driver = Self {
@@ -186,14 +165,13 @@ impl Driver {
             random: soak.seed,
             pauses: !soak.seed,
             key,
-            dir,
-            board,
+            board: Board::new()?,
             program,
             places,
             children: (0..soak.tasks).map(|_| None).collect(),
             witness: soak.seed as usize % soak.tasks,
             began: now,
-            progress: (0, now),
+            progress: vec![(0, now); soak.tasks],
             deaths: 0,
         };
         driver.set(word::SEED, soak.seed);
@@ -206,7 +184,6 @@ impl Driver {
 
     fn spawn(&mut self, task: usize) -> io::Result<()> {
         let way = ["auto", "auto", "pipeline", "attach"][self.soak.seed as usize % 4];
-        let said = || File::options().append(true).open(self.dir.join("said"));
         let mut command = match &self.places {
             Some(places) => places.command(task, &self.program, &self.key)?,
             None => Command::new(&self.program),
@@ -225,10 +202,8 @@ impl Driver {
             .env("MP_PARTITION", &self.key)
             .env("LAPI_JOB_SECRET", format!("{:032x}", self.soak.seed))
             .env("LAPI_SHM_BULK", way)
-            .env("SOAK_BOARD", self.dir.join("board"))
-            .stdin(Stdio::null())
-            .stdout(said()?)
-            .stderr(said()?);
+            .stdin(Stdio::null());
+        self.board.pass_to(&mut command)?;
         // SAFETY: the closure makes one system call.
         unsafe { command.pre_exec(|| set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)) };
         self.children[task] = Some(command.spawn()?);
@@ -257,9 +232,7 @@ impl Driver {
         }
         self.set(word::STOP, 1);
         self.wait_for("the end", |driver| driver.children.iter().all(Option::is_none))?;
-        let totals = self.totals();
-        let _ = fs::remove_dir_all(&self.dir);
-        Ok(totals)
+        Ok(self.totals())
     }
 
     /// A period in which tasks work, and are sometimes stopped briefly.
@@ -389,10 +362,13 @@ impl Driver {
                 Err(error) => return Err(format!("task {task} cannot be waited for: {error}")),
             }
         }
-        let progress = (0..self.soak.tasks).map(|task| self.get(word::PROGRESS + task)).sum();
-        if progress != self.progress.0 {
-            self.progress = (progress, Instant::now());
-        } else if self.progress.1.elapsed() > TIMEOUT * time_factor() {
+        for task in 0..self.soak.tasks {
+            let steps = self.get(word::PROGRESS + task);
+            if self.progress[task].0 != steps {
+                self.progress[task] = (steps, Instant::now());
+            }
+        }
+        if self.idle() > TIMEOUT * time_factor() {
             return Err(self.hang(what));
         }
         let at_most = Duration::from_secs(self.soak.seconds) + 4 * TIMEOUT * time_factor();
@@ -402,21 +378,29 @@ impl Driver {
         Ok(())
     }
 
+    /// For how long no task has made progress.
+    fn idle(&self) -> Duration {
+        self.progress.iter().map(|(_, last)| last.elapsed()).min().unwrap_or_default()
+    }
+
     fn hang(&self, what: &str) -> String {
         let mut text = format!(
             "no task has made progress for {:?}, after {:?}; the driver waits for {what}\n",
-            self.progress.1.elapsed(),
+            self.idle(),
             self.began.elapsed(),
         );
         for task in 0..self.soak.tasks {
             let at = |part: usize| self.get(part + task);
             let _ = writeln!(
                 text,
-                "task {task}: {}; life {}, ready for era {}, got going in era {}, has purged up to era {}; era {}, go {}",
+                "task {task}: {}, the last step {:.1} s ago; life {}, ready for era {}, got going in era {}, was told of deaths up to era {}, \
+                 has purged up to era {}; era {}, go {}",
                 PHASES.get(at(word::PHASE) as usize).unwrap_or(&"nowhere"),
+                self.progress[task].1.elapsed().as_secs_f64(),
                 at(word::LIFE),
                 at(word::READY),
                 at(word::RUNNING),
+                at(word::TOLD),
                 at(word::PURGED),
                 self.get(word::ERA),
                 self.get(word::GO),
@@ -458,14 +442,11 @@ impl Driver {
     }
 
     fn get(&self, at: usize) -> u64 {
-        assert!(at < word::END, "a word of the board");
-        let mut bytes = [0; 8];
-        self.board.read_exact_at(&mut bytes, 8 * at as u64).expect("the board can be read");
-        u64::from_le_bytes(bytes)
+        self.board.get(at)
     }
 
     fn set(&self, at: usize, value: u64) {
-        self.board.write_all_at(&value.to_le_bytes(), 8 * at as u64).expect("the board can be written");
+        self.board.set(at, value);
     }
 
     fn below(&mut self, limit: u64) -> u64 {

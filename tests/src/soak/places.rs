@@ -6,13 +6,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::fcntl::{FcntlArg, fcntl};
 use openlapi::wire::board::{Word, size};
 
+use super::board::{in_memory, pass_on};
 use super::{Network, Soak};
 use crate::hosts::{Hosts, Layout};
 
@@ -35,14 +35,7 @@ impl Places {
         if let Network::Udp { loss: loss @ 1.. } = network {
             hosts.lose(loss).map_err(io::Error::other)?;
         }
-        // SAFETY: the name ends, and the call makes a descriptor that is owned by nothing else.
-        let made = unsafe {
-            let number = libc::memfd_create(c"lapi-job".as_ptr(), libc::MFD_CLOEXEC);
-            if number < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            OwnedFd::from_raw_fd(number)
-        };
+        let made = in_memory(c"lapi-job")?;
         let number = fcntl(&made, FcntlArg::F_DUPFD_CLOEXEC(FIRST_PLACE))?;
         // SAFETY: just made, and owned by nothing else.
         let file = File::from(unsafe { OwnedFd::from_raw_fd(number) });
@@ -67,13 +60,7 @@ impl Places {
         if self.network != Network::Fabric {
             command.env("MP_EUILIB", "ip");
         }
-        // SAFETY: the closure makes one system call.
-        unsafe {
-            command.pre_exec(move || {
-                let file = std::os::fd::BorrowedFd::borrow_raw(number);
-                fcntl(file, FcntlArg::F_SETFD(FdFlag::empty())).map(drop).map_err(io::Error::from)
-            });
-        }
+        pass_on(&self.file, &mut command);
         Ok(command)
     }
 
