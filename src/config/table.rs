@@ -375,7 +375,11 @@ pub const VARIABLES: &[Variable] = &[
         TEXT,
         "poe: the file in which tasks count their openings of LAPI and exchange addresses, and its inode.",
     ),
-    launcher("LAPI_REPORT_FD", TEXT, "poe: the socket for reports, and its inode."),
+    launcher(
+        "LAPI_REPORT_FD",
+        TEXT,
+        "poe: the socket for reports, its inode, and looks where it is for lapi_top alone.",
+    ),
     Variable {
         secret: true,
         ..var(

@@ -26,6 +26,9 @@ const HEAD: &str = "LAPI-REPORT 1 ";
 /// The longest message, in bytes: a datagram always holds that.
 pub const LONGEST: usize = 64 << 10;
 
+/// What follows the inode in LAPI_REPORT_FD where the launcher only looks on.
+pub const LOOKS: &str = "looks";
+
 /// How the message begins, on standard error, of a task that waits for another one to connect; that
 /// one's number follows. The launcher shows it once for all tasks.
 pub const WAITING_FOR_TASK: &str = "waiting for task ";
