@@ -3,3 +3,4 @@
 
 mod candidates;
 mod start;
+mod top;

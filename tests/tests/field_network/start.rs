@@ -11,12 +11,12 @@ use nix::sys::signal::Signal;
 use openlapi_tests::{Hosts, Job, Launcher, Outcome, compile, compile_plain, skipped, stage};
 
 /// Two hosts on which poe can start tasks; `None` where this machine cannot have them.
-fn two_hosts(what: &str) -> Option<Hosts> {
+pub fn two_hosts(what: &str) -> Option<Hosts> {
     Launcher::installed(what).find(|launcher| *launcher == Launcher::Hydra)?;
     Hosts::new(2).map_err(|why| skipped(what, &why)).ok()
 }
 
-fn on(hosts: &Hosts, job: Job) -> Job {
+pub fn on(hosts: &Hosts, job: Job) -> Job {
     hosts.place(2, job.poe_arg("-launcher").poe_arg("hydra"))
 }
 
@@ -127,27 +127,6 @@ fn short_and_interrupted_reads_and_writes_on_links_lose_nothing() {
     let job = Job::direct("sh").arg("-c").arg(script).arg(stage().join("bin/poe")).env("OTHERS", &others);
     let job = job.env("PATH", format!("{}:{others}", hosts.folder().display())).env("SHORT", &short);
     hosts.place(2, job.env("OUT", hosts.folder()).deadline(120)).run().ok();
-    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
-}
-
-/// poe has no sockets to tasks on other machines: lapi_top says what serves there.
-#[test]
-fn a_live_view_of_a_job_on_two_hosts_names_what_serves() {
-    let Some(hosts) = two_hosts("lapi_top of a job on two hosts") else { return };
-    let program = compile("field-busy", &["tests/field/busy.c"], &[]);
-    let mut busy = on(&hosts, Job::new(program).procs(2)).start();
-    busy.lines(2);
-    let pid = busy.pid().to_string();
-    let top = Job::direct(stage().join("bin/lapi_top")).arg("-b").arg("-n").arg("1").arg(&pid);
-    let outcome = hosts.inside(0, top).run();
-    let serves = format!("their poe is asked for a report by `kill -USR2 {pid}`");
-    outcome.exited(1).says("lapi_top: the tasks run on other machines: ").says(&serves);
-    busy.signal(Signal::SIGUSR2);
-    for task in 0..2 {
-        busy.until_it_says(&format!("task {task} "));
-    }
-    busy.signal(Signal::SIGTERM);
-    busy.wait().exited(128 + 15);
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 

@@ -91,16 +91,20 @@ fn tasks_on_other_hosts_have_the_variables_and_the_folder_of_poe() {
             .env("MP_EUILIB", "us")
             .env("LAPI_SPIN", "7")
             .env("MINE", "two words")
-            .env("LAPI_JOB_FD", "1");
+            .env("LAPI_JOB_FD", "1")
+            .env("LAPI_REPORT_FD", "1");
         let outcome = way.run("node0\nnode1\n", task.poe_arg("-labelio").poe_arg("yes"));
         for task in 0..2 {
-            for line in
-                ["MP_EUILIB=us", "MP_MSG_API=lapi", "LAPI_SPIN=7", "MINE=two words", "LAPI_REPORT_FD=(unset)"]
-            {
+            for line in ["MP_EUILIB=us", "MP_MSG_API=lapi", "LAPI_SPIN=7", "MINE=two words"] {
                 assert!(outcome.ok().stdout.contains(&format!("  {task}:{line}\n")), "{line}\n{outcome}");
             }
-            let foreign = [format!("  {task}:LAPI_JOB_FD=1\n"), format!("  {task}:LAPI_JOB_FD=(unset)\n")];
-            assert!(!foreign.iter().any(|line| outcome.stdout.contains(line)), "poe's own file\n{outcome}");
+            for name in ["LAPI_JOB_FD", "LAPI_REPORT_FD"] {
+                let foreign = ["1", "(unset)"].map(|value| format!("  {task}:{name}={value}\n"));
+                assert!(
+                    !foreign.iter().any(|line| outcome.stdout.contains(line)),
+                    "poe's own file\n{outcome}"
+                );
+            }
             assert!(outcome.stdout.contains(&format!("  {task}:POE_LINK=(unset)\n")), "{outcome}");
         }
         let folder = way.run("node0\nnode1\n", shell("pwd").dir(stage()));

@@ -14,7 +14,8 @@ use nix::sys::socket::{
 use nix::sys::time::TimeVal;
 use nix::unistd::geteuid;
 
-use crate::poe::viewers::{Job, NAME, address};
+use crate::poe::state::Job;
+use crate::poe::viewers::{NAME, address};
 
 /// How long `poe` may take: its tasks have a second.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -34,8 +35,6 @@ pub(super) enum Failure {
     Ended,
     #[error("poe (process {0}) does not reply: {1}")]
     NoReply(i32, io::Error),
-    #[error("the tasks run on other machines: their poe is asked for a report by `kill -USR2 {0}`")]
-    Elsewhere(i32),
     #[error("standard output: {0}")]
     Output(io::Error),
     #[error("standard {0} is no terminal; -b writes text")]
@@ -108,8 +107,7 @@ impl Source {
         if line.is_empty() {
             return Err(Failure::Ended);
         }
-        let job: Job = serde_json::from_str(&line).map_err(|error| no_reply(error.into()))?;
-        if job.elsewhere { Err(Failure::Elsewhere(self.pid)) } else { Ok(job) }
+        serde_json::from_str(&line).map_err(|error| no_reply(error.into()))
     }
 }
 

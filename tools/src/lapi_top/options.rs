@@ -7,7 +7,8 @@ pub(super) const USAGE: &str = "usage: lapi_top [-b] [-n TIMES] [-d SECONDS] [PI
        lapi_top --help | --version";
 
 const HELP: &str = "
-Shows what the tasks of a job do that poe has started here: what they send and receive, and who waits for whom.
+Shows what the tasks of a job do that a poe of this machine has started, here
+and on other machines: what they send and receive, and who waits for whom.
 PID is the process of poe; it may be left out where one job of this user runs.
 
   -b          batch: writes the states one below the other, for scripts

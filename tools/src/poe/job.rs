@@ -60,11 +60,11 @@ pub(super) fn run(
     // If the supervisor dies, its descendants become ours.
     prctl::set_child_subreaper(true)
         .map_err(|errno| Error::system("cannot become the subreaper of the tasks", errno))?;
-    let (supervisor, ours, sockets) = match hosts {
+    let (supervisor, ours, sockets, elsewhere) = match hosts {
         Some(hosts) => {
-            let (supervisor, ours) =
+            let (supervisor, ours, elsewhere) =
                 remote::start(settings, commands, hosts, &environment, stdin_is_spent, signals, limit)?;
-            (supervisor, ours, (0..tasks).map(|_| None).collect())
+            (supervisor, ours, (0..tasks).map(|_| None).collect(), Some(elsewhere))
         }
         None => {
             let affinity = bindings::of(settings, info_level > 0, tasks, Some(&mut claims))?;
@@ -89,16 +89,17 @@ pub(super) fn run(
                 environment,
                 streams,
                 reports,
+                looks: false,
                 affinity,
                 inherited,
                 open_files,
                 openings,
             };
             let (supervisor, (ours, sockets)) = Supervisor::start(work, (ours, sockets))?;
-            (supervisor, ours, sockets)
+            (supervisor, ours, sockets, None)
         }
     };
-    let reports = Gatherer::start(sockets, info_level >= 3)?;
+    let reports = Gatherer::start(sockets, elsewhere, info_level >= 3)?;
     let output = Carrier::start(ours.sources, style, own(io::stdout().as_fd())?, own(io::stderr().as_fd())?)?;
     if !ours.inputs.is_empty() {
         input.copy_to_all(ours.inputs)?;

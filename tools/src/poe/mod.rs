@@ -67,7 +67,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub(crate) use inherited::now_ignored;
-pub(crate) use reports::viewers;
+pub(crate) use reports::{state, viewers};
 
 use arguments::Request;
 use commands::Commands;

@@ -9,13 +9,18 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use openlapi::wire::launcher;
 
 /// The longest list of changes that is sent or accepted, in bytes: no task writes as much.
 pub(super) const LONGEST: usize = 64 << 20;
+
+/// The longest reply to a look that is sent or accepted, in bytes: a message of a task, each
+/// character of which may take some.
+pub(super) const LONGEST_REPLY: usize = 8 * launcher::LONGEST;
 
 /// What the two send each other, and what `poe` and a task on another machine do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +49,22 @@ pub(super) enum Note {
     /// Between `poe` and tasks on other machines: this number of bytes follows, changes of their
     /// files (`remote::mirror`).
     Changes { length: usize },
+    /// To tasks on other machines: somebody looks on, with this number; replies repeat it.
+    Look { number: u32 },
+    /// What a task on another machine does: the reply to the look of that number, of which this
+    /// number of bytes follows (`reports::state`).
+    Reply { task: usize, number: u32, length: usize },
 }
 
 /// A flag of the status in [`Note::Exited`].
 pub(super) const LEFT_OPEN: i32 = 0x100;
 
 impl Note {
-    /// A note on its way: what it is, which task, a value. Both ends are the same program.
-    pub(super) const LENGTH: usize = 12;
+    /// A note on its way: what it is, which task, a value, a length.
+    pub(super) const LENGTH: usize = 16;
+    /// The version of the notes, of `reports::state::Task` in them, and of the order before them
+    /// (`remote`): both ends must have the same. The first one was not said.
+    pub(super) const VERSION: &str = "2";
 
     pub(super) fn write(self, to: &mut impl Write) -> io::Result<()> {
         to.write_all(&self.bytes())
@@ -71,9 +84,12 @@ impl Note {
             Self::SignalTask { task, signal } => (8, task, signal),
             Self::Lost { task } => (9, task, 0),
             Self::Changes { length } => (10, length, 0),
+            Self::Look { number } => (11, 0, number as i32),
+            Self::Reply { task, number, .. } => (12, task, number as i32),
         };
+        let length = if let Self::Reply { length, .. } = self { length } else { 0 };
         let mut bytes = [0; Self::LENGTH];
-        for (field, word) in bytes.chunks_exact_mut(4).zip([kind, task as i32, value]) {
+        for (field, word) in bytes.chunks_exact_mut(4).zip([kind, task as i32, value, length as i32]) {
             field.copy_from_slice(&word.to_ne_bytes());
         }
         bytes
@@ -95,7 +111,7 @@ impl Note {
         let mut bytes = [0; Self::LENGTH];
         from.read_exact(&mut bytes)?;
         let word = |at: usize| i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let (task, value) = (word(4) as usize, word(8));
+        let (task, value, length) = (word(4) as usize, word(8), word(12) as usize);
         match word(0) {
             0 => Ok(Self::Started { task, pid: value }),
             1 => Ok(Self::NotStarted { task, errno: value }),
@@ -108,6 +124,8 @@ impl Note {
             8 => Ok(Self::SignalTask { task, signal: value }),
             9 => Ok(Self::Lost { task }),
             10 => Ok(Self::Changes { length: task }),
+            11 => Ok(Self::Look { number: value as u32 }),
+            12 => Ok(Self::Reply { task, number: value as u32, length }),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
@@ -120,7 +138,7 @@ pub(super) struct Exchange<S> {
     /// What has arrived and is no complete note yet.
     input: Vec<u8>,
     /// What waits to be sent. Several may send the same bytes.
-    output: VecDeque<Rc<[u8]>>,
+    output: VecDeque<Arc<[u8]>>,
     /// How much of the first of these was sent.
     sent: usize,
 }
@@ -131,6 +149,12 @@ pub(super) enum Arrived {
     Note(Note),
     /// What follows [`Note::Changes`].
     Changes(Vec<u8>),
+    /// A [`Note::Reply`], and what follows it.
+    Reply {
+        task: usize,
+        number: u32,
+        bytes: Vec<u8>,
+    },
 }
 
 impl<S: AsFd + Read + Write> Exchange<S> {
@@ -151,7 +175,7 @@ impl<S: AsFd + Read + Write> Exchange<S> {
     }
 
     /// Has bytes sent: those of a note, and what follows it.
-    pub(super) fn send_bytes(&mut self, bytes: Rc<[u8]>) -> io::Result<()> {
+    pub(super) fn send_bytes(&mut self, bytes: Arc<[u8]>) -> io::Result<()> {
         self.output.push_back(bytes);
         self.write()
     }
@@ -206,20 +230,25 @@ impl<S: AsFd + Read + Write> Exchange<S> {
     pub(super) fn next(&mut self) -> io::Result<Option<Arrived>> {
         let Some(head) = self.input.get(..Note::LENGTH) else { return Ok(None) };
         let note = Note::read(&mut &head[..])?;
-        let Note::Changes { length } = note else {
-            self.input.drain(..Note::LENGTH);
-            return Ok(Some(Arrived::Note(note)));
+        let (length, longest) = match note {
+            Note::Changes { length } => (length, LONGEST),
+            Note::Reply { length, .. } => (length, LONGEST_REPLY),
+            _ => (0, 0),
         };
-        if length > LONGEST {
+        if length > longest {
             return Err(ErrorKind::InvalidData.into());
         }
         let end = Note::LENGTH + length;
         if self.input.len() < end {
             return Ok(None);
         }
-        let changes = self.input[Note::LENGTH..end].to_vec();
+        let bytes = self.input[Note::LENGTH..end].to_vec();
         self.input.drain(..end);
-        Ok(Some(Arrived::Changes(changes)))
+        Ok(Some(match note {
+            Note::Changes { .. } => Arrived::Changes(bytes),
+            Note::Reply { task, number, .. } => Arrived::Reply { task, number, bytes },
+            note => Arrived::Note(note),
+        }))
     }
 }
 
@@ -249,12 +278,38 @@ mod tests {
             Note::SignalTask { task: 7, signal: 13 },
             Note::Lost { task: 2 },
             Note::Changes { length: 70_000 },
+            Note::Look { number: u32::MAX },
+            Note::Reply { task: 5, number: 1 << 31, length: 9 },
         ] {
             note.write(&mut here).expect("the other end is open");
             assert_eq!(Note::read(&mut there).expect("a note was written"), note);
         }
         drop(here);
         assert!(Note::read(&mut there).is_err());
+    }
+
+    /// A length that nothing has would take memory, or the notes that follow.
+    #[test]
+    fn what_follows_a_note_has_a_longest_length() {
+        let length_of = |length, room: usize| {
+            let (mut here, there) = UnixStream::pair().expect("sockets can be made");
+            there.set_nonblocking(true).expect("it is a socket");
+            Note::Reply { task: 3, number: 7, length }.write(&mut here).expect("the other end is open");
+            here.write_all(&vec![1; room]).expect("it has room");
+            let mut exchange = Exchange::new(there);
+            exchange.read().expect("there is something");
+            exchange.next().map(|arrived| match arrived {
+                Some(Arrived::Reply { task: 3, number: 7, bytes }) => Some(bytes.len()),
+                None => None,
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(length_of(4, 4).expect("a reply"), Some(4));
+        assert_eq!(length_of(0, 0).expect("a reply"), Some(0));
+        assert_eq!(length_of(LONGEST_REPLY, 4).expect("the rest is to come"), None);
+        for wrong in [LONGEST_REPLY + 1, i32::MAX as usize, usize::MAX, 1 << 31] {
+            assert!(length_of(wrong, 4).is_err(), "{wrong}");
+        }
     }
 
     /// Neither side reads before it has written more than the sockets take.

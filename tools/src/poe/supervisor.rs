@@ -48,6 +48,8 @@ pub(super) struct Work<'a> {
     pub streams: Vec<Theirs>,
     /// Their ends of the sockets for reports.
     pub reports: Vec<Option<UnixDatagram>>,
+    /// Over these sockets tasks are only looked at, and nobody gathers reports.
+    pub looks: bool,
     /// One per task, or none at all.
     pub affinity: Vec<CpuSet>,
     /// What the tasks get back as it was before `poe` changed it for itself.
@@ -159,7 +161,7 @@ impl Tasks {
                 Ok(ends) => ends,
                 Err(error) => return Err(self.not_started(task, error)?),
             };
-            let report = report.as_ref().and_then(|socket| HandOver::new(socket, place.as_ref()));
+            let report = report.as_ref().and_then(|socket| HandOver::new(socket, place.as_ref(), work.looks));
             let held = work.held.as_ref().filter(|(held, _)| *held == task);
             let command = held.map_or(command, |(_, command)| command);
             let mut program = Program::new(&command[0]);

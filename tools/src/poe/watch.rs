@@ -197,8 +197,14 @@ impl Job<'_> {
                 let _ = waitpid(self.supervisor.pid, None);
                 return false;
             }
-            Ok(Note::Signal { .. } | Note::Offer { .. } | Note::SignalTask { .. } | Note::Changes { .. }) => {
-            }
+            Ok(
+                Note::Signal { .. }
+                | Note::Offer { .. }
+                | Note::SignalTask { .. }
+                | Note::Changes { .. }
+                | Note::Look { .. }
+                | Note::Reply { .. },
+            ) => {}
             Err(_) => {
                 // The kernel has ended its tasks, and what they left is now below us.
                 end_descendants();
@@ -257,6 +263,7 @@ impl Job<'_> {
     /// The connection to a task on another machine is lost, and the task has ended, or will.
     fn lost(&mut self, task: usize) {
         let name = self.name(task);
+        self.reports.ended(task, How::Signal(Signal::SIGKILL as u8));
         self.pids[task] = 0;
         let text = format!("the connection to {name} is lost");
         // A launcher that ends the job breaks the connections.

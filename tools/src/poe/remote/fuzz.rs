@@ -51,16 +51,19 @@ fn link(bytes: &[u8]) -> bool {
 fn first_bytes() -> Vec<Seed> {
     let item = |text: &str| text.as_bytes().to_vec();
     let mut order = Vec::new();
-    let list = ["/dir", "2", "./a", "x=1", "1", "A=b=c", "EMPTY="].map(item);
+    let list = [Note::VERSION, "/dir", "2", "./a", "x=1", "1", "A=b=c", "EMPTY="].map(item);
     write_list(&mut order, &list).expect("memory takes it");
     let mut note = Vec::new();
     Note::Exited { task: 3, status: 1 }.write(&mut note).expect("memory takes it");
+    let mut reply = Vec::new();
+    Note::Reply { task: 3, number: 1, length: 70 }.write(&mut reply).expect("memory takes it");
     const { assert!(KINDS.len() == 4) };
     vec![
         seed("variable", format!("192.0.2.1,fe80::1;4711;{SECRET};PMI_RANK")),
         seed("claim", subject(3, ConnectionKind::Output)),
         seed("order", order),
         seed("note", note),
+        seed("reply", reply),
     ]
 }
 

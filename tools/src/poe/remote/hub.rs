@@ -7,7 +7,6 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ChildStdin;
-use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,33 +36,45 @@ const PARTING: Duration = Duration::from_secs(2);
 /// read elsewhere.
 pub(super) type Connected = (Connection, Vec<Weak<File>>);
 
-/// Sends the tasks their orders, and passes notes from then on. Returns the socket of the notes.
+/// What `poe` keeps of the thread: the socket of the notes, and that of those who look on.
+pub(super) struct Ends {
+    pub notes: UnixStream,
+    pub looks: UnixStream,
+}
+
+/// Sends the tasks their orders, and passes notes from then on. Returns `poe`'s ends.
 /// `input` is the launcher's, where that is a pipe: it does not end before the launcher does.
 pub(super) fn start(
     connected: Vec<Connected>,
     orders: Vec<Vec<Vec<u8>>>,
     (launcher, input): (Pid, Option<ChildStdin>),
-) -> Result<UnixStream, Error> {
+) -> Result<Ends, Error> {
     let failed = |error| Error::system("cannot start the thread that passes notes", error);
     let (ours, socket) = UnixStream::pair().map_err(failed)?;
     socket.set_nonblocking(true).map_err(failed)?;
+    let (looks, looked) = UnixStream::pair().map_err(failed)?;
+    looked.set_nonblocking(true).map_err(failed)?;
     let pid = rustix::process::Pid::from_raw(launcher.as_raw()).expect("a process has a number");
     let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| failed(errno.into()))?;
     for (control, _) in &connected {
         control.set_nonblocking(true).map_err(failed)?;
     }
     let run = move || {
-        Hub::new(connected, socket, launcher, Some(ended)).run(orders);
+        Hub::new(connected, (socket, looked), launcher, Some(ended)).run(orders);
         drop(input);
     };
     thread::Builder::new().name("poe-notes".into()).spawn(run).map_err(failed)?;
-    Ok(ours)
+    Ok(Ends { notes: ours, looks })
 }
 
-struct Hub {
+pub(super) struct Hub {
     /// `None`: its connection is closed.
     tasks: Vec<Option<Peer>>,
     poe: Exchange<UnixStream>,
+    /// What asks for those who look on; `None`: it is gone.
+    looks: Option<Exchange<UnixStream>>,
+    /// The number of the last look.
+    look: u32,
     launcher: Pid,
     /// Readable when the launcher has ended; `None`: that is known.
     launcher_ended: Option<OwnedFd>,
@@ -80,19 +91,21 @@ struct Hub {
 }
 
 impl Hub {
-    fn new(
+    /// Of these connections. The sockets are those of the notes and of those who look on, and
+    /// do not block.
+    pub(super) fn new(
         connected: Vec<Connected>,
-        socket: UnixStream,
+        (socket, looks): (UnixStream, UnixStream),
         launcher: Pid,
         launcher_ended: Option<OwnedFd>,
     ) -> Self {
         let tasks = connected.into_iter().map(|(control, data)| Some(Peer::new(control, data))).collect();
-        let poe = Exchange::new(socket);
+        let (poe, looks, look) = (Exchange::new(socket), Some(Exchange::new(looks)), 0);
         let (randomized, changes, grace, until, parting) = (false, Vec::new(), GRACE, None, Vec::new());
-        Self { tasks, poe, launcher, launcher_ended, randomized, changes, grace, until, parting }
+        Self { tasks, poe, looks, look, launcher, launcher_ended, randomized, changes, grace, until, parting }
     }
 
-    fn run(mut self, orders: Vec<Vec<Vec<u8>>>) {
+    pub(super) fn run(mut self, orders: Vec<Vec<Vec<u8>>>) {
         for (task, order) in orders.iter().enumerate() {
             let mut bytes = Vec::new();
             link::write_list(&mut bytes, order).expect("memory takes it");
@@ -122,6 +135,7 @@ impl Hub {
                     .flatten()
                     .map(|task| PollFd::new(task.control.as_fd(), task.control.events())),
             );
+            polled.extend(self.looks.iter().map(|looks| PollFd::new(looks.as_fd(), looks.events())));
             let _ = poll(&mut polled, poll_timeout(self.until));
             let ready: Vec<PollFlags> =
                 polled.iter().map(|polled| polled.revents().unwrap_or(PollFlags::empty())).collect();
@@ -131,6 +145,9 @@ impl Hub {
                 while let Some(Arrived::Note(note)) = self.poe.next()? {
                     self.send(note);
                 }
+            }
+            if self.looks.is_some() && ready.last().is_some_and(|ready| !ready.is_empty()) {
+                self.take_looks();
             }
             for (task, ready) in open.into_iter().zip(&ready[first..]) {
                 if ready.contains(PollFlags::POLLOUT)
@@ -185,6 +202,43 @@ impl Hub {
         }
     }
 
+    /// Asks the tasks for those who look on.
+    fn take_looks(&mut self) {
+        let Some(looks) = &mut self.looks else { return };
+        if looks.write().and_then(|()| looks.read()).is_err() {
+            self.looks = None;
+            return;
+        }
+        while let Ok(Some(Arrived::Note(Note::Look { number }))) = looks.next() {
+            self.look = number;
+            for task in self.tasks.iter_mut().flatten().filter(|task| !task.ended) {
+                task.replies = 0;
+                task.look(number);
+            }
+        }
+    }
+
+    /// Passes on what a task says to those who look on, unless nobody has asked.
+    fn pass_reply(&mut self, task: usize, number: u32, bytes: &[u8]) {
+        let Some(peer) = &mut self.tasks[task] else { return };
+        if peer.asked == Some(number) {
+            peer.asked = None;
+            // It was not sent those after that one, of which the last may be waited for.
+            if number != self.look && !peer.ended {
+                peer.look(self.look);
+            }
+        }
+        if number == self.look
+            && peer.replies > 0
+            && let Some(looks) = &mut self.looks
+        {
+            peer.replies -= 1;
+            let head = Note::Reply { task, number, length: bytes.len() }.bytes();
+            // One that is gone is seen when it is read.
+            let _ = looks.send_bytes([&head[..], bytes].concat().into());
+        }
+    }
+
     /// Sends the tasks what others have written into their files. One that does not need it any
     /// more is not waited for.
     fn pass_changes(&mut self) {
@@ -193,14 +247,14 @@ impl Hub {
             return;
         }
         let head = Note::Changes { length: changes.len() }.bytes();
-        let bytes: Rc<[u8]> = [&head[..], &changes].concat().into();
+        let bytes: Arc<[u8]> = [&head[..], &changes].concat().into();
         for number in 0..self.tasks.len() {
             self.give(number, &bytes);
         }
     }
 
     /// Has bytes sent to a task that has not ended.
-    fn give(&mut self, number: usize, bytes: &Rc<[u8]>) {
+    fn give(&mut self, number: usize, bytes: &Arc<[u8]>) {
         if let Some(task) = self.tasks[number].as_mut().filter(|task| !task.ended) {
             // One that is gone is seen when it is read.
             let _ = task.control.send_bytes(bytes.clone());
@@ -216,6 +270,7 @@ impl Hub {
             match task.control.next() {
                 Ok(Some(Arrived::Note(note))) => self.pass_note(number, note)?,
                 Ok(Some(Arrived::Changes(changes))) => self.changes.extend(changes),
+                Ok(Some(Arrived::Reply { number: look, bytes, .. })) => self.pass_reply(number, look, &bytes),
                 Ok(None) => break,
                 Err(_) => {
                     gone = true;
@@ -229,25 +284,27 @@ impl Hub {
         Ok(())
     }
 
-    /// Passes a note of a task on.
+    /// Passes a note of a task on, as one with the number that the task has here. One that says
+    /// what no task says is lost.
     fn pass_note(&mut self, number: usize, note: Note) -> io::Result<()> {
         let Some(task) = &mut self.tasks[number] else { return Ok(()) };
         match note {
+            Note::Started { .. } => {}
             Note::Exited { .. } | Note::Killed { .. } => task.ended = true,
             Note::NotStarted { .. } => {
                 task.ended = true;
                 self.send(Note::Signal { signal: Signal::SIGKILL as i32 });
             }
             Note::Randomized { .. } if std::mem::replace(&mut self.randomized, true) => return Ok(()),
-            Note::Done => {
-                if task.ended {
-                    self.tasks[number] = None;
-                } else {
-                    self.lose(number);
-                }
+            Note::Randomized { .. } => {}
+            Note::Done if task.ended => {
+                self.tasks[number] = None;
                 return Ok(());
             }
-            _ => {}
+            _ => {
+                self.lose(number);
+                return Ok(());
+            }
         }
         self.poe.send(note.of_task(number))
     }
@@ -309,121 +366,4 @@ fn poll_timeout(until: Option<Instant>) -> PollTimeout {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use openlapi::wire::board::Word;
-    use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
-    use std::os::fd::OwnedFd;
-
-    /// The ends of a connection.
-    fn connection() -> (Connection, Connection) {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-        let address = listener.local_addr().expect("it is bound");
-        let here = TcpStream::connect(address).expect("it listens");
-        here.set_nonblocking(true).expect("it is a socket");
-        let there = listener.accept().expect("it has connected").0;
-        there.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
-        (here, there)
-    }
-
-    /// A hub with these connections, which runs, and `poe`'s end of its socket.
-    fn hub(connected: Vec<Connected>) -> (UnixStream, thread::JoinHandle<()>) {
-        let (poe, socket) = UnixStream::pair().expect("sockets");
-        poe.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
-        socket.set_nonblocking(true).expect("it is a socket");
-        let thread =
-            thread::spawn(move || Hub::new(connected, socket, nix::unistd::getpid(), None).run(Vec::new()));
-        (poe, thread)
-    }
-
-    #[test]
-    fn the_loss_of_a_task_is_passed_on_to_the_others() {
-        let (first, second) = (connection(), connection());
-        let (mut poe, thread) = hub(vec![(first.0, Vec::new()), (second.0, Vec::new())]);
-        drop(first.1);
-        let mut other = second.1;
-        let mut expected = Word::Ended.at(0).to_le_bytes().to_vec();
-        expected.extend([4_u32, 1].map(u32::to_le_bytes).concat());
-        let note = Note::read(&mut other).expect("a note comes");
-        assert_eq!(note, Note::Changes { length: expected.len() });
-        let mut changes = vec![0; expected.len()];
-        other.read_exact(&mut changes).expect("it follows");
-        assert_eq!(changes, expected);
-        drop(other);
-        assert_eq!(Note::read(&mut poe).expect("a note"), Note::Lost { task: 0 });
-        assert_eq!(Note::read(&mut poe).expect("a note"), Note::Lost { task: 1 });
-        assert_eq!(Note::read(&mut poe).expect("a note"), Note::Done);
-        thread.join().expect("nothing fails");
-    }
-
-    /// One machine does not read, and has sent half a note: as one that has vanished. More is sent
-    /// to it than the sockets take.
-    #[test]
-    fn a_machine_that_does_not_read_delays_no_other_one() {
-        const LENGTH: usize = 16 << 20;
-        let (silent, talker, listener) = (connection(), connection(), connection());
-        let data = connection();
-        let output = Arc::new(File::from(OwnedFd::from(data.0)));
-        let (mut poe, thread) = hub(vec![
-            (silent.0, vec![Arc::downgrade(&output)]),
-            (talker.0, Vec::new()),
-            (listener.0, Vec::new()),
-        ]);
-        let (mut silent, mut talker, mut listener) = (silent.1, talker.1, listener.1);
-        silent.write_all(&[0; 5]).expect("it is connected");
-        let reader = talker.try_clone().expect("a descriptor");
-        let drain = thread::spawn(move || io::copy(&mut { reader }, &mut io::sink()));
-        Note::Changes { length: LENGTH }.write(&mut talker).expect("it is connected");
-        talker.write_all(&vec![7; LENGTH]).expect("the hub reads");
-        assert_eq!(Note::read(&mut listener).expect("a note"), Note::Changes { length: LENGTH });
-        let mut changes = vec![0; LENGTH];
-        listener.read_exact(&mut changes).expect("they follow");
-        assert!(changes.iter().all(|byte| *byte == 7));
-        Note::Signal { signal: Signal::SIGTERM as i32 }.write(&mut poe).expect("the hub reads");
-        assert_eq!(
-            Note::read(&mut listener).expect("a note"),
-            Note::Signal { signal: Signal::SIGTERM as i32 }
-        );
-        for mut task in [talker, listener] {
-            Note::Killed { task: 0, signal: 15 }.write(&mut task).expect("it is connected");
-            Note::Done.write(&mut task).expect("it is connected");
-        }
-        assert!(matches!(Note::read(&mut poe), Ok(Note::Killed { signal: 15, .. })));
-        assert!(matches!(Note::read(&mut poe), Ok(Note::Killed { signal: 15, .. })));
-        // What a second signal of the user leads to.
-        Note::Signal { signal: Signal::SIGKILL as i32 }.write(&mut poe).expect("the hub reads");
-        assert_eq!(Note::read(&mut poe).expect("a note"), Note::Lost { task: 0 });
-        assert_eq!(Note::read(&mut poe).expect("a note"), Note::Done);
-        assert_eq!((&*output).read(&mut [0]).expect("it is at its end"), 0, "its output is not waited for");
-        thread.join().expect("nothing fails");
-        drop(drain.join().expect("nothing fails"));
-        drop((silent, data.1));
-    }
-
-    /// `poe` does not read, as while it writes itself: what it says reaches the tasks all the same.
-    #[test]
-    fn notes_that_poe_does_not_read_delay_no_task() {
-        const NOTES: usize = 20_000;
-        let (talker, listener) = (connection(), connection());
-        let (mut poe, thread) = hub(vec![(talker.0, Vec::new()), (listener.0, Vec::new())]);
-        let (mut talker, listener) = (talker.1, listener.1);
-        for pid in 0..NOTES as i32 {
-            Note::Started { task: 0, pid }.write(&mut talker).expect("the hub reads");
-        }
-        let order = Note::Signal { signal: Signal::SIGTERM as i32 };
-        order.write(&mut poe).expect("the hub reads");
-        // A connection that is closed with something unread loses what it has sent.
-        for mut task in [talker, listener] {
-            assert_eq!(Note::read(&mut task).expect("a note"), order);
-            Note::Killed { task: 0, signal: 15 }.write(&mut task).expect("it is connected");
-            Note::Done.write(&mut task).expect("it is connected");
-        }
-        let mut read = 0;
-        while Note::read(&mut poe).expect("a note") != Note::Done {
-            read += 1;
-        }
-        assert_eq!(read, NOTES + 2);
-        thread.join().expect("nothing fails");
-    }
-}
+mod tests;

@@ -26,6 +26,7 @@ pub(super) mod fuzz;
 mod hub;
 mod launcher;
 mod link;
+mod looks;
 mod mirror;
 mod peer;
 pub(super) mod task;
@@ -50,7 +51,9 @@ use super::commands::Command;
 use super::environment::Environment;
 use super::error::{Error, say};
 use super::input::{StdinMode, is_in_background};
+use super::notes::Note;
 use super::output::{OutputStream, Source, StdoutMode};
+use super::reports::Elsewhere;
 use super::settings::Settings;
 use super::signals::Signals;
 use super::streams::Ours;
@@ -80,7 +83,7 @@ pub(super) fn start(
     stdin_is_spent: bool,
     signals: &Signals,
     limit: Option<TimeLimit>,
-) -> Result<(Supervisor, Ours), Error> {
+) -> Result<(Supervisor, Ours, Elsewhere), Error> {
     let tasks = commands.len();
     let folder = super::folder::of(settings)?;
     let stdout = settings.parsed("MP_STDOUTMODE")?.unwrap_or(StdoutMode::Unordered);
@@ -121,8 +124,9 @@ pub(super) fn start(
         commands.iter().enumerate().map(|(task, command)| order(&folder, command, environment, task));
     let mut process = starting.process.take().expect("it runs");
     let pid = Pid::from_raw(process.id() as i32);
-    let socket = hub::start(connected, orders.collect(), (pid, process.stdin.take()))?;
-    Ok((Supervisor { pid, socket }, ours))
+    let hub::Ends { notes, looks } = hub::start(connected, orders.collect(), (pid, process.stdin.take()))?;
+    let elsewhere = Elsewhere::new(looks, hosts)?;
+    Ok((Supervisor { pid, socket: notes }, ours, elsewhere))
 }
 
 /// The name of the launcher that would start the tasks.
@@ -134,10 +138,11 @@ fn file(stream: Connection) -> File {
     File::from(OwnedFd::from(stream))
 }
 
-/// What a task is to run: the folder, the number of words of the command, these words, the number
-/// of variables of the job, these variables, and those of `poe`.
+/// What a task is to run: the version of the notes, the folder, the number of words of the command,
+/// these words, the number of variables of the job, these variables, and those of `poe`.
 fn order(folder: &Path, command: &Command, environment: &Environment, task: usize) -> Vec<Vec<u8>> {
-    let mut words = vec![folder.as_os_str().as_bytes().to_vec(), command.len().to_string().into_bytes()];
+    let folder = folder.as_os_str().as_bytes().to_vec();
+    let mut words = vec![Note::VERSION.into(), folder, command.len().to_string().into_bytes()];
     words.extend(command.iter().map(|word| word.as_bytes().to_vec()));
     let forwarded = std::env::vars_os().filter(|(name, _)| is_forwarded(name));
     let own: Vec<(OsString, OsString)> =

@@ -5,8 +5,11 @@ use std::sync::Weak;
 
 use rustix::net::{Shutdown, shutdown};
 
-use super::super::notes::Exchange;
+use super::super::notes::{Exchange, Note};
 use super::link::Connection;
+
+/// How many replies a task has to one look: what its process does at once, and what it says itself.
+const REPLIES: u8 = 2;
 
 /// A task on another machine.
 pub(super) struct Peer {
@@ -16,13 +19,27 @@ pub(super) struct Peer {
     data: Vec<Weak<File>>,
     /// The task's end was reported.
     pub ended: bool,
+    /// The look that it was sent, and to which it has not replied yet.
+    pub asked: Option<u32>,
+    /// How many replies to the last look are taken from it.
+    pub replies: u8,
 }
 
 impl Peer {
     /// Of a task with these connections: `control` does not block, and `data` are those
     /// that end with it.
     pub(super) fn new(control: Connection, data: Vec<Weak<File>>) -> Self {
-        Self { control: Exchange::new(control), data, ended: false }
+        Self { control: Exchange::new(control), data, ended: false, asked: None, replies: 0 }
+    }
+
+    /// Asks the task, for those who look on. One that has not replied is not asked again: looks
+    /// that it does not read would fill its connection, which would end, and with it the job.
+    pub(super) fn look(&mut self, number: u32) {
+        if self.asked.is_none() {
+            (self.asked, self.replies) = (Some(number), REPLIES);
+            // One that is gone is seen when it is read.
+            let _ = self.control.send_bytes(Note::Look { number }.bytes().as_slice().into());
+        }
     }
 
     /// Closes the control connection: the task ends if it still runs. Returns the connections of

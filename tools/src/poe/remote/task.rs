@@ -30,12 +30,14 @@ use super::super::notes::{LEFT_OPEN, LONGEST, Note};
 use super::super::openings::Openings;
 use super::super::output::{Prefix, StdoutMode};
 use super::super::processes::end_descendants;
+use super::super::reports;
 use super::super::settings::{Flags, Settings};
 use super::super::signals::Signals;
 use super::super::streams;
 use super::super::supervisor::{Supervisor, Work};
 use super::super::waiting::await_any;
 use super::link::{self, Connection, HubContact};
+use super::looks::Looks;
 use super::mirror::Mirror;
 
 /// Runs one task. The status is 0 whatever the task's is: `poe` learns that over the connection,
@@ -81,23 +83,26 @@ fn serve(inherited: Inherited) -> Result<(), Error> {
         error.write_all(line.as_bytes()).map_err(|error| Error::system("poe has gone", error))?;
     }
     let (openings, mirror) = share(place.tasks, number)?;
+    let (mut looks, reports) = reports::open(1);
     let work = Work {
         commands: std::slice::from_ref(&order.command),
         held: None,
         folder: None,
         environment: Environment::inherited(),
         streams: vec![theirs],
-        reports: vec![None],
+        reports,
+        looks: true,
         affinity: affinity.get(place.index).copied().into_iter().collect(),
         inherited,
         open_files: limits::open_files_of_task(place.tasks)?,
         openings: Some(openings),
     };
-    let (supervisor, (mut ours, mirror)) = Supervisor::start(work, (ours, mirror))?;
+    let (supervisor, (mut ours, mirror, socket)) =
+        Supervisor::start(work, (ours, mirror, looks.pop().flatten()))?;
     copy(input, ours.inputs.pop().expect("it has an input"))?;
     let style = Style { prefix: Prefix::default(), ordered: false, fold: false, record: None };
     let carrier = Carrier::start(ours.sources, style, file(output), file(error))?;
-    Task { supervisor, control, mirror }.watch(&signals, carrier)
+    Task { supervisor, control, mirror, looks: Looks::new(socket) }.watch(&signals, carrier)
 }
 
 /// The file that the task has in common with the others, and this process's access to it.
@@ -145,7 +150,7 @@ pub(super) struct Order {
 impl Order {
     pub(super) fn parse(list: Vec<Vec<u8>>) -> Option<Self> {
         let mut list = list.into_iter().map(OsString::from_vec);
-        let folder = list.next()?;
+        let folder = list.next().filter(|version| version == Note::VERSION).and_then(|_| list.next())?;
         let words = list.next()?.to_str()?.parse().ok()?;
         let command: Command = list.by_ref().take(words).collect();
         let own = list.next()?.to_str()?.parse().ok()?;
@@ -217,6 +222,7 @@ struct Task {
     supervisor: Supervisor,
     control: Connection,
     mirror: Mirror,
+    looks: Looks,
 }
 
 impl Task {
@@ -231,6 +237,7 @@ impl Task {
                 Some(self.mirror.as_fd()),
                 kept.then(|| self.supervisor.socket.as_fd()),
                 (!carried).then(|| output.as_fd()),
+                self.looks.as_fd(),
             ];
             let ready = await_any(sources, PollTimeout::NONE)
                 .map_err(|errno| Error::system("waiting for the task", errno))?;
@@ -254,6 +261,11 @@ impl Task {
                     None => carried = true,
                 }
             }
+            if ready[5]
+                && let Some(reply) = self.looks.take()
+            {
+                self.control.write_all(&reply).map_err(gone)?;
+            }
         }
         // What was written must be on its way before `poe` learns that nothing follows.
         let _ = output.finish();
@@ -268,6 +280,9 @@ impl Task {
                 self.control.read_exact(&mut changes)?;
                 self.mirror.apply(&changes)
             }
+            Note::Look { number } => self.control.write_all(&self.looks.look(number)),
+            // It asks for replies, and gives none.
+            Note::Reply { .. } => Err(io::ErrorKind::InvalidData.into()),
             note => note.write(&mut self.supervisor.socket).or(Ok(())),
         }
     }
@@ -297,8 +312,13 @@ impl Task {
                 Ok(false)
             }
             Ok(note) => {
-                if matches!(note, Note::Exited { .. } | Note::Killed { .. }) {
-                    self.send_end()?;
+                match note {
+                    Note::Started { pid, .. } => self.looks.runs_as(pid),
+                    Note::Exited { .. } | Note::Killed { .. } => {
+                        self.looks.runs_as(0);
+                        self.send_end()?;
+                    }
+                    _ => {}
                 }
                 let note = match note {
                     Note::Exited { task, status } if self.mirror.is_open()? => {
@@ -361,8 +381,8 @@ mod tests {
 
     #[test]
     fn an_order_is_read_as_it_was_written() {
-        let order =
-            Order::parse(list(&["/dir", "2", "./a", "x=1", "1", "A=b=c", "EMPTY="])).expect("it is right");
+        let order = Order::parse(list(&[Note::VERSION, "/dir", "2", "./a", "x=1", "1", "A=b=c", "EMPTY="]))
+            .expect("it is right");
         assert_eq!((order.folder, order.command), ("/dir".into(), vec!["./a".into(), "x=1".into()]));
         assert_eq!(order.own, [("A".into(), "b=c".into())]);
         assert_eq!(order.forwarded, [("EMPTY".into(), "".into())]);
@@ -375,7 +395,12 @@ mod tests {
             &["/dir", "1", "./a", "0", "novalue"],
             &["/dir", "1", "./a", "2", "A=b"],
         ] {
-            assert!(Order::parse(list(wrong)).is_none(), "{wrong:?}");
+            assert!(Order::parse(list(&[&[Note::VERSION], wrong].concat())).is_none(), "{wrong:?}");
+        }
+        // Of another version, and of the first, which does not say it.
+        for version in [&["other"][..], &[]] {
+            let order = [version, &["/dir", "1", "./a", "0"]].concat();
+            assert!(Order::parse(list(&order)).is_none(), "{order:?}");
         }
     }
 }

@@ -1,13 +1,16 @@
 //! Gathers the reports of the tasks when a job hangs, and prints them as one. Informs the tasks
 //! which others have ended.
 //!
-//! Each task has a socket to `poe` (LAPI_REPORT_FD; `openlapi::wire::launcher` has the messages). A
-//! task whose calls have stalled, or that has received the signal, sends its report unasked; then
-//! all others are asked. Nothing but these sockets is used for that: a task that is not a LAPI
-//! program does not notice. A task that has not replied after [`TIMEOUT`] is reported by the state
-//! of its process.
+//! Each task on this machine has a socket to `poe` (LAPI_REPORT_FD; `openlapi::wire::launcher` has
+//! the messages). A task whose calls have stalled, or that has received the signal, sends its
+//! report unasked; then all others are asked. Nothing but these sockets is used for that: a task
+//! that is not a LAPI program does not notice. A task that has not replied after [`TIMEOUT`] is
+//! reported by the state of its process. Of a job on several machines nothing is gathered: those
+//! who look on are served alone (`elsewhere`).
 
 mod board;
+mod elsewhere;
+pub(crate) mod state;
 mod text;
 pub(crate) mod viewers;
 
@@ -25,11 +28,12 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::signal::Signal;
 use nix::sys::stat::fstat;
 use openlapi::base::patient;
-use openlapi::wire::launcher::{Cause, FromLauncher, How, Report, Stage};
+use openlapi::wire::launcher::{Cause, FromLauncher, How, LOOKS, Report, Stage};
 use openlapi_runtime::report::lines::with_lines;
 
 use super::error::Error;
 use board::Board;
+pub(super) use elsewhere::Elsewhere;
 use viewers::Viewers;
 
 /// How long tasks may take to reply.
@@ -66,11 +70,13 @@ pub(super) struct HandOver {
 }
 
 impl HandOver {
-    /// At that place, or where it is.
-    pub(super) fn new(socket: &UnixDatagram, place: Option<&OwnedFd>) -> Option<Self> {
+    /// At that place, or where it is. `looks`: the task is only looked at.
+    pub(super) fn new(socket: &UnixDatagram, place: Option<&OwnedFd>, looks: bool) -> Option<Self> {
         let from = socket.as_raw_fd();
         let to = place.map_or(from, AsRawFd::as_raw_fd);
-        Some(Self { value: format!("{to}:{}", fstat(socket).ok()?.st_ino), from, to })
+        let inode = fstat(socket).ok()?.st_ino;
+        let value = if looks { format!("{to}:{inode}:{LOOKS}") } else { format!("{to}:{inode}") };
+        Some(Self { value, from, to })
     }
 
     /// In the child, just before it becomes the task's program: it inherits the socket. Only makes
@@ -113,6 +119,8 @@ pub(super) struct Gatherer {
 const ORDERS: u64 = u64::MAX;
 /// Those who look on.
 const VIEWERS: u64 = u64::MAX - 1;
+/// What passes on the replies of tasks on other machines.
+const ELSEWHERE: u64 = u64::MAX - 2;
 
 /// Watches the orders and the sockets of all tasks. A message costs what has arrived, not the
 /// number of tasks.
@@ -131,12 +139,20 @@ const END: &[u8] = b"end";
 
 impl Gatherer {
     /// Starts it. `complete`: reports have the details of every task.
-    pub(super) fn start(sockets: Vec<Option<UnixDatagram>>, complete: bool) -> Result<Self, Error> {
+    pub(super) fn start(
+        sockets: Vec<Option<UnixDatagram>>,
+        elsewhere: Option<Elsewhere>,
+        complete: bool,
+    ) -> Result<Self, Error> {
         let failed = |error| Error::system("cannot start the thread that makes reports", error);
         let board = Arc::new(Board::new(sockets));
         let (orders, notices) = UnixDatagram::pair().map_err(failed)?;
         let watch = watch(&board, &notices).map_err(|errno| failed(errno.into()))?;
-        let viewers = Viewers::open();
+        if let Some(hub) = elsewhere.as_ref().and_then(Elsewhere::as_fd) {
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, ELSEWHERE);
+            watch.add(hub, event).map_err(|errno| failed(errno.into()))?;
+        }
+        let viewers = Viewers::open(elsewhere);
         if let Some(listener) = viewers.listener() {
             let _ = watch.add(listener, EpollEvent::new(EpollFlags::EPOLLIN, VIEWERS));
         }
@@ -213,7 +229,7 @@ impl<'a> Gathering<'a> {
                 Err(Errno::EINTR) => &[],
                 Err(_) => return,
             };
-            for event in ready.iter().filter(|event| event.data() < VIEWERS) {
+            for event in ready.iter().filter(|event| event.data() < ELSEWHERE) {
                 self.board.read(event.data() as usize);
             }
             while let Some((task, report)) = self.board.next_report() {
@@ -230,6 +246,9 @@ impl<'a> Gathering<'a> {
                     // The tasks are over: nothing remains to be reported.
                     _ => return,
                 }
+            }
+            if ready.iter().any(|event| event.data() == ELSEWHERE) {
+                self.viewers.take_elsewhere();
             }
             if ready.iter().any(|event| event.data() == VIEWERS) {
                 self.viewers.accept(self.board);
@@ -270,7 +289,7 @@ impl<'a> Gathering<'a> {
 
     fn take(&mut self, task: usize, report: Report) {
         match (&report.cause, &mut self.current) {
-            (Cause::Looked(number), _) => self.viewers.take(*number, task, report),
+            (Cause::Looked(number), _) => self.viewers.take(*number, task, &report),
             // The reply to an earlier request.
             (Cause::Asked(number), Some(current)) if *number != current.number => {}
             (Cause::Asked(_), None) => {}
@@ -314,7 +333,8 @@ impl<'a> Gathering<'a> {
             .map(|(number, (pid, ended))| {
                 let report = current.reports.remove(&number);
                 let process = report.as_ref().map_or(pid, |report| report.pid);
-                text::Task { number, pid, ended, report, state: text::state_of(process) }
+                let state = state::process(process).map(|(state, _)| state);
+                text::Task { number, pid, ended, report, state }
             })
             .collect();
         let text = with_lines(&text::report(&current.cause, &tasks, self.complete));

@@ -26,23 +26,6 @@ pub(super) struct Task {
     pub state: Option<char>,
 }
 
-/// The state of a process: that of its first thread, or, when only that one has ended,
-/// of another one.
-pub(super) fn state_of(pid: i32) -> Option<char> {
-    let state = |path: String| {
-        let stat = std::fs::read_to_string(path).ok()?;
-        // The name may hold anything and ends at the last bracket.
-        stat.rsplit(')').next()?.trim_start().chars().next()
-    };
-    let first = state(format!("/proc/{pid}/stat"))?;
-    if first != 'Z' {
-        return Some(first);
-    }
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let mut states = threads.filter_map(|thread| state(format!("{}/stat", thread.path().display())));
-    Some(states.find(|state| *state != 'Z').unwrap_or(first))
-}
-
 fn state_name(state: char) -> &'static str {
     match state {
         'R' => "computing",

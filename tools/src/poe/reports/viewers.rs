@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::geteuid;
 use openlapi::wire::launcher::{FromLauncher, Report};
-use serde::{Deserialize, Serialize};
 
 use super::board::Board;
-use super::text::state_of;
+use super::elsewhere::Elsewhere;
+use super::state::{Job, Task};
 
 /// How long tasks may take to reply.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -31,56 +31,28 @@ pub(crate) fn address(pid: i32) -> std::io::Result<SocketAddr> {
 /// How the name begins; the number of `poe`'s process follows.
 pub(crate) const NAME: &str = "openlapi-poe-";
 
-/// The state of a job.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Job {
-    /// The job's tasks run on other machines, where `poe` has no sockets to them.
-    pub elsewhere: bool,
-    /// The job's tasks.
-    pub tasks: Vec<Task>,
-}
-
-/// The state of a task.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Task {
-    pub task: usize,
-    /// The process that uses LAPI, or the task's first one; 0: it has ended, or has not begun.
-    pub pid: i32,
-    /// The task has ended.
-    pub ended: bool,
-    /// The state of the process, as `/proc` has it.
-    pub state: Option<char>,
-    /// The process has replied.
-    pub replied: bool,
-    /// What it does, as clauses that follow its name.
-    pub doing: Vec<String>,
-    /// The tasks that it waits for.
-    pub waits_for: Vec<usize>,
-    /// Sent and received since LAPI_Init.
-    pub packets: (u64, u64),
-    /// Bytes of data sent and received.
-    pub bytes: (u64, u64),
-}
-
 /// All of them.
 pub(super) struct Viewers {
     listener: Option<UnixListener>,
     waiting: Vec<UnixStream>,
     number: u64,
     until: Option<Instant>,
-    replies: BTreeMap<usize, Report>,
+    /// What has been replied.
+    found: BTreeMap<usize, Task>,
+    /// The tasks, where `poe` has no sockets to them.
+    elsewhere: Option<Elsewhere>,
 }
 
 impl Viewers {
     /// Listens. A `poe` that cannot has none.
-    pub(super) fn open() -> Self {
+    pub(super) fn open(elsewhere: Option<Elsewhere>) -> Self {
         let listener = address(std::process::id() as i32).and_then(|address| {
             let listener = UnixListener::bind_addr(&address)?;
             listener.set_nonblocking(true)?;
             Ok(listener)
         });
-        let (waiting, replies) = (Vec::new(), BTreeMap::new());
-        Self { listener: listener.ok(), waiting, number: 0, until: None, replies }
+        let (waiting, found) = (Vec::new(), BTreeMap::new());
+        Self { listener: listener.ok(), waiting, number: 0, until: None, found, elsewhere }
     }
 
     pub(super) fn listener(&self) -> Option<&UnixListener> {
@@ -101,17 +73,27 @@ impl Viewers {
         }
         self.number += 1;
         self.until = Some(Instant::now() + TIMEOUT);
-        self.replies.clear();
         let question = FromLauncher::Look(self.number).encode();
         for (_, socket) in board.sockets() {
             let _ = socket.send(question.as_bytes());
         }
+        if let Some(elsewhere) = &mut self.elsewhere {
+            elsewhere.ask(self.number as u32);
+        }
+    }
+
+    /// Takes in what tasks on other machines have replied.
+    pub(super) fn take_elsewhere(&mut self) {
+        let asked = self.until.map(|_| self.number as u32);
+        if let Some(elsewhere) = &mut self.elsewhere {
+            self.found.extend(elsewhere.take(asked));
+        }
     }
 
     /// A task has replied.
-    pub(super) fn take(&mut self, number: u64, task: usize, report: Report) {
+    pub(super) fn take(&mut self, number: u64, task: usize, report: &Report) {
         if number == self.number && self.until.is_some() {
-            self.replies.insert(task, report);
+            self.found.insert(task, Task::of(task, report.pid, false, Some(report)));
         }
     }
 
@@ -124,40 +106,30 @@ impl Viewers {
     pub(super) fn serve(&mut self, board: &Board) {
         let Some(until) = self.until else { return };
         let pids = board.pids();
-        let complete = (0..).zip(&pids).all(|(task, pid)| *pid == 0 || self.replies.contains_key(&task));
+        let has_replied = |task| self.found.get(&task).is_some_and(|found| found.replied);
+        let complete = (0..).zip(&pids).all(|(task, pid)| *pid == 0 || has_replied(task));
         if !complete && Instant::now() < until {
             return;
         }
         self.until = None;
-        let replies = std::mem::take(&mut self.replies);
-        let elsewhere = board.sockets().next().is_none();
+        let mut found = std::mem::take(&mut self.found);
         let states = pids.into_iter().zip(board.have_ended());
         let tasks = (0..)
             .zip(states)
-            .map(|(task, (pid, ended))| Task::of(task, pid, ended, replies.get(&task)))
+            .map(|(task, (pid, ended))| {
+                let host = self.elsewhere.as_ref().and_then(|elsewhere| elsewhere.host(task));
+                let known = found.remove(&task).filter(|_| pid != 0);
+                let known = known.unwrap_or_else(|| match host {
+                    Some(_) => Task::unknown(task, pid, ended),
+                    None => Task::of(task, pid, ended, None),
+                });
+                Task { task, ended, host, ..known }
+            })
             .collect();
-        let text = serde_json::to_string(&Job { elsewhere, tasks }).unwrap_or_default() + "\n";
+        let text = serde_json::to_string(&Job { tasks }).unwrap_or_default() + "\n";
         for mut viewer in self.waiting.drain(..) {
             // One that does not read gets nothing.
             let _ = viewer.write_all(text.as_bytes());
-        }
-    }
-}
-
-impl Task {
-    fn of(task: usize, pid: i32, ended: bool, reply: Option<&Report>) -> Self {
-        let process = reply.filter(|_| pid != 0).map_or(pid, |reply| reply.pid);
-        let traffic = reply.map(|reply| reply.traffic).unwrap_or_default();
-        Self {
-            task,
-            pid: process,
-            ended,
-            state: if process == 0 { None } else { state_of(process) },
-            replied: reply.is_some(),
-            doing: reply.map(|reply| reply.clauses.clone()).unwrap_or_default(),
-            waits_for: reply.map(|reply| reply.awaited.clone()).unwrap_or_default(),
-            packets: traffic.packets,
-            bytes: traffic.bytes,
         }
     }
 }
