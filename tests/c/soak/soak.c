@@ -30,15 +30,15 @@ atomic_int reported[MOST], lost[MOST], giving_up;
 
 int gone(int task) { return lost[task] || board->life[task] != life[task]; }
 
-static void is_told_of(int task) {
-    board->told[t_me] = board->era;
+static void learns_of(int task) {
+    board->knows[t_me] = board->era;
     reported[task] = 1;
 }
 
 int went(const char *what, int code, int tgt) {
     if (code == LAPI_SUCCESS) return 1;
     if ((code == LAPI_ERR_NO_CONNECTIVITY || code == LAPI_ERR_TGT_PURGED) && gone(tgt)) {
-        is_told_of(tgt);
+        learns_of(tgt);
         return 0;
     }
     T_FAIL("%s to task %d, which is alive: %d, era %lu", what, tgt, code, (ulong)era);
@@ -50,7 +50,7 @@ static void error_handler(lapi_handle_t *hndl, int *code, lapi_err_t *type, int 
     CHECK_EQ(*task, t_me);
     CHECK_FOR(board->life[*src] != 0, "the death of task %d was reported, which has never died", *src);
     board->reported++;
-    if (board->life[*src] != life[*src]) is_told_of(*src);
+    if (board->life[*src] != life[*src]) learns_of(*src);
 }
 
 /* Purges the tasks that are known to be dead. Returns 1 if there was one. */

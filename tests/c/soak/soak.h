@@ -30,7 +30,7 @@ typedef struct {
     _Atomic uint64_t bytes, rounds, purges, resumes, reported, stragglers, replies, drops, unused2[8];
     _Atomic uint64_t calls[MOST];   /* the era times CALLS, and the collective calls in it, when it is over for a task */
     _Atomic uint64_t most[MOST][4]; /* the most descriptors, mappings, threads, KiB of each */
-    _Atomic uint64_t told[MOST];    /* up to which era LAPI has told each of a death */
+    _Atomic uint64_t knows[MOST];   /* up to which era each knows of a death by LAPI */
 } board_t;
 
 enum { STARTING, WORKING, FENCING, EXCHANGING, CLAIMING, PARTING, COUNTING, MEETING, BEGINNING, ENDING };

@@ -29,8 +29,8 @@ pub(super) mod word {
     pub const SUMS: usize = DONE + 32;
     pub const CALLS: usize = SUMS + 16;
     pub const MOST: usize = CALLS + PER_TASK;
-    pub const TOLD: usize = MOST + 4 * PER_TASK;
-    pub const END: usize = TOLD + PER_TASK;
+    pub const KNOWS: usize = MOST + 4 * PER_TASK;
+    pub const END: usize = KNOWS + PER_TASK;
 }
 
 /// See the module's documentation.

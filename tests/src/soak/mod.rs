@@ -393,14 +393,14 @@ impl Driver {
             let at = |part: usize| self.get(part + task);
             let _ = writeln!(
                 text,
-                "task {task}: {}, the last step {:.1} s ago; life {}, ready for era {}, got going in era {}, was told of deaths up to era {}, \
+                "task {task}: {}, the last step {:.1} s ago; life {}, ready for era {}, got going in era {}, knows of deaths by LAPI up to era {}, \
                  has purged up to era {}; era {}, go {}",
                 PHASES.get(at(word::PHASE) as usize).unwrap_or(&"nowhere"),
                 self.progress[task].1.elapsed().as_secs_f64(),
                 at(word::LIFE),
                 at(word::READY),
                 at(word::RUNNING),
-                at(word::TOLD),
+                at(word::KNOWS),
                 at(word::PURGED),
                 self.get(word::ERA),
                 self.get(word::GO),

@@ -49,7 +49,7 @@ pub(super) enum Note {
     /// Between `poe` and tasks on other machines: this number of bytes follows, changes of their
     /// files (`remote::mirror`).
     Changes { length: usize },
-    /// To tasks on other machines: somebody looks on, with this number; replies repeat it.
+    /// To tasks on other machines: a viewer asks, with this number; replies repeat it.
     Look { number: u32 },
     /// What a task on another machine does: the reply to the look of that number, of which this
     /// number of bytes follows (`reports::state`).

@@ -48,7 +48,7 @@ pub(super) struct Work<'a> {
     pub streams: Vec<Theirs>,
     /// Their ends of the sockets for reports.
     pub reports: Vec<Option<UnixDatagram>>,
-    /// Over these sockets tasks are only looked at, and nobody gathers reports.
+    /// Over these sockets tasks are only looked at: they print their reports themselves.
     pub looks: bool,
     /// One per task, or none at all.
     pub affinity: Vec<CpuSet>,

@@ -218,7 +218,7 @@ impl Hub {
         }
     }
 
-    /// Passes on what a task says to those who look on, unless nobody has asked.
+    /// Passes on what a task says to those who look on, if it was asked.
     fn pass_reply(&mut self, task: usize, number: u32, bytes: &[u8]) {
         let Some(peer) = &mut self.tasks[task] else { return };
         if peer.asked == Some(number) {

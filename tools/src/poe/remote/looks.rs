@@ -1,4 +1,4 @@
-//! What `poe --task` replies when somebody looks on: the state of the task's process, and what the
+//! What `poe --task` replies when a viewer asks: the state of the task's process, and what the
 //! task says of itself over a socket for that alone.
 
 use std::io::ErrorKind;
@@ -38,7 +38,7 @@ impl Looks {
         self.pid = pid;
     }
 
-    /// Somebody looks on: asks the task. Returns what is known without it, as `poe` reads it.
+    /// Asks the task, for a viewer. Returns what is known without it, as `poe` reads it.
     pub(super) fn look(&mut self, number: u32) -> Vec<u8> {
         let known = self.reply(number, None);
         if self.pid != 0
@@ -74,7 +74,7 @@ impl Looks {
 
     /// What is known. Nothing is a reply, too: `poe` asks again only who has replied.
     fn reply(&self, number: u32, report: Option<&Report>) -> Vec<u8> {
-        let known = (self.pid != 0).then(|| Task::of(0, self.pid, false, report));
+        let known = (self.pid != 0).then(|| Task::of(self.pid, report));
         let text = known.and_then(|known| serde_json::to_vec(&known).ok()).unwrap_or_default();
         let text = if text.len() > LONGEST_REPLY { &[][..] } else { &text };
         let head = Note::Reply { task: 0, number, length: text.len() }.bytes();
@@ -122,7 +122,7 @@ mod tests {
         assert!(matches!(note, Note::Reply { number: 7, .. }), "{note:?}");
         assert!(said.replied && said.doing == ["waits"] && said.waits_for == [2] && said.bytes == (5, 6));
         task.send(FromTask::Report(report(7)).encode().as_bytes()).expect("room");
-        assert!(looks.take().is_none() && looks.take().is_none(), "nobody asks any more");
+        assert!(looks.take().is_none() && looks.take().is_none(), "it is not asked any more");
         looks.runs_as(0);
         assert_eq!(looks.look(8), nothing(8), "it has ended");
     }

@@ -87,7 +87,7 @@ mod tests {
             Note::Reply { task, number, length: text.len() }.write(&mut hub).expect("it is read");
             hub.write_all(text).expect("it is read");
         };
-        let replied = Task { replied: true, waits_for: vec![0], ..Task::unknown(0, 77, false) };
+        let replied = Task { pid: 77, replied: true, waits_for: vec![0], ..Task::default() };
         let text = serde_json::to_vec(&replied).expect("JSON");
         // Late, of no task, broken, and of a task without a process.
         for (task, number, text) in [(1, 2, &*text), (2, 3, &text), (1, 3, b"{\"task\":"), (1, 3, b"")] {
@@ -95,8 +95,8 @@ mod tests {
         }
         assert!(elsewhere.take(Some(3)).is_empty());
         says(1, 3, &text);
-        assert!(elsewhere.take(None).is_empty(), "nobody looks on any more");
-        let state = Task { state: Some('T'), ..Task::unknown(0, 70, false) };
+        assert!(elsewhere.take(None).is_empty(), "no viewer waits");
+        let state = Task { pid: 70, state: Some('T'), ..Task::default() };
         says(1, 3, &serde_json::to_vec(&state).expect("JSON"));
         says(0, 3, &text);
         let found = elsewhere.take(Some(3));
@@ -108,6 +108,6 @@ mod tests {
         assert_eq!((elsewhere.host(1).as_deref(), elsewhere.host(2)), (Some("two"), None));
         drop(hub);
         assert!(elsewhere.take(Some(3)).is_empty());
-        assert!(elsewhere.as_fd().is_none(), "nobody is there");
+        assert!(elsewhere.as_fd().is_none(), "the hub has ended");
     }
 }

@@ -11,8 +11,9 @@ pub(crate) struct Job {
     pub tasks: Vec<Task>,
 }
 
-/// The state of a task.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+/// The state of a task. What its number, its host and its end are is for `poe` to say, which sets
+/// them last.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Task {
     pub task: usize,
     /// The host on which it runs; `None`: all tasks run on `poe`'s.
@@ -40,39 +41,20 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// A task whose process is on this machine.
-    pub(in super::super) fn of(task: usize, pid: i32, ended: bool, reply: Option<&Report>) -> Self {
+    /// A task whose process is on this machine; with its reply, that which has replied.
+    pub(in super::super) fn of(pid: i32, reply: Option<&Report>) -> Self {
         let pid = reply.map_or(pid, |reply| reply.pid);
-        let traffic = reply.map(|reply| reply.traffic).unwrap_or_default();
         let (state, cpu) = process(pid).unzip();
+        let looked_at = since_boot().as_nanos() as u64;
+        let known = Self { pid, state, cpu, looked_at, ..Self::default() };
+        let Some(reply) = reply else { return known };
         Self {
-            state,
-            cpu,
-            looked_at: since_boot().as_nanos() as u64,
-            replied: reply.is_some(),
-            doing: reply.map(|reply| reply.clauses.clone()).unwrap_or_default(),
-            waits_for: reply.map(|reply| reply.awaited.clone()).unwrap_or_default(),
-            packets: traffic.packets,
-            bytes: traffic.bytes,
-            ..Self::unknown(task, pid, ended)
-        }
-    }
-
-    /// A task of which nothing else is known.
-    pub(super) fn unknown(task: usize, pid: i32, ended: bool) -> Self {
-        Self {
-            task,
-            host: None,
-            pid,
-            ended,
-            state: None,
-            cpu: None,
-            looked_at: 0,
-            replied: false,
-            doing: Vec::new(),
-            waits_for: Vec::new(),
-            packets: (0, 0),
-            bytes: (0, 0),
+            replied: true,
+            doing: reply.clauses.clone(),
+            waits_for: reply.awaited.clone(),
+            packets: reply.traffic.packets,
+            bytes: reply.traffic.bytes,
+            ..known
         }
     }
 }

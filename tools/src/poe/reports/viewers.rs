@@ -93,7 +93,7 @@ impl Viewers {
     /// A task has replied.
     pub(super) fn take(&mut self, number: u64, task: usize, report: &Report) {
         if number == self.number && self.until.is_some() {
-            self.found.insert(task, Task::of(task, report.pid, false, Some(report)));
+            self.found.insert(task, Task::of(report.pid, Some(report)));
         }
     }
 
@@ -120,8 +120,8 @@ impl Viewers {
                 let host = self.elsewhere.as_ref().and_then(|elsewhere| elsewhere.host(task));
                 let known = found.remove(&task).filter(|_| pid != 0);
                 let known = known.unwrap_or_else(|| match host {
-                    Some(_) => Task::unknown(task, pid, ended),
-                    None => Task::of(task, pid, ended, None),
+                    Some(_) => Task { pid, ..Task::default() },
+                    None => Task::of(pid, None),
                 });
                 Task { task, ended, host, ..known }
             })

@@ -183,7 +183,7 @@ fn a_task_has_one_look_to_reply_to() {
     thread.join().expect("nothing fails");
 }
 
-/// Of what a task says that nobody has asked it, nothing arrives: the first of two looks is over,
+/// Of what a task says unasked nothing arrives: the first of two looks is over,
 /// and of the second each of its replies comes once.
 #[test]
 fn those_who_look_on_get_what_they_have_asked_for() {
