@@ -51,7 +51,7 @@ impl Deadline {
 }
 
 /// The factor by which deadlines are extended: an instrumented library is slower.
-pub(crate) fn time_factor() -> u32 {
+fn time_factor() -> u32 {
     std::env::var("TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }
 
