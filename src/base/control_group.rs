@@ -1,6 +1,7 @@
 //! Limits of the control groups that this process is in (cgroups(7)), of both versions.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Where the kernel shows them.
@@ -19,13 +20,27 @@ pub fn memory() -> Option<u64> {
     limit(&folders, "memory.max").or_else(|| limit(&folders, "memory.limit_in_bytes"))
 }
 
-/// How many processes the kernel has ended because there was no memory left for them.
-pub fn ended_for_memory() -> Option<u64> {
-    let folder = folders(Path::new(ROOT), &groups(), "memory").into_iter().next()?;
-    ["memory.events", "memory.oom_control"].iter().find_map(|file| {
-        let text = fs::read_to_string(folder.join(file)).ok()?;
+/// The file that counts the processes of the group which the kernel has ended because there was no
+/// memory left for them. Where it has just ended one there may be none to open a file with.
+pub struct EndsForMemory(File);
+
+impl EndsForMemory {
+    /// Opens the file, and reads it once: what the kernel needs for that it keeps.
+    pub fn open() -> Option<Self> {
+        let folder = folders(Path::new(ROOT), &groups(), "memory").into_iter().next()?;
+        ["memory.events", "memory.oom_control"].iter().find_map(|file| {
+            let opened = Self(File::open(folder.join(file)).ok()?);
+            opened.count().map(|_| opened)
+        })
+    }
+
+    /// How many there were so far.
+    pub fn count(&self) -> Option<u64> {
+        let mut text = [0; 1024];
+        let len = self.0.read_at(&mut text, 0).ok()?;
+        let text = std::str::from_utf8(&text[..len]).ok()?;
         text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
-    })
+    }
 }
 
 fn groups() -> String {
@@ -64,10 +79,28 @@ fn limit(folders: &[PathBuf], file: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{MemfdFlags, memfd_create};
+    use std::io::Write;
+
+    fn memory_file() -> File {
+        memfd_create("control-group", MemfdFlags::CLOEXEC).expect("a file in memory").into()
+    }
 
     fn write(file: &Path, text: &str) {
         let folder = file.parent().expect("a folder");
         fs::create_dir_all(folder).and_then(|()| fs::write(file, text)).expect("it can be written");
+    }
+
+    #[test]
+    fn ends_for_want_of_memory_are_counted_in_both_versions() {
+        for text in ["oom 3\noom_kill 2\noom_group_kill 1\n", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"]
+        {
+            let mut file = memory_file();
+            file.write_all(text.as_bytes()).expect("it can be written");
+            let ends = EndsForMemory(file);
+            assert_eq!((ends.count(), ends.count()), (Some(2), Some(2)), "{text}");
+        }
+        assert_eq!(EndsForMemory(memory_file()).count(), None);
     }
 
     #[test]

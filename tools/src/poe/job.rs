@@ -60,11 +60,11 @@ pub(super) fn run(
     // If the supervisor dies, its descendants become ours.
     prctl::set_child_subreaper(true)
         .map_err(|errno| Error::system("cannot become the subreaper of the tasks", errno))?;
-    let (supervisor, ours, sockets, elsewhere) = match hosts {
+    let (supervisor, ours, sockets, memory, elsewhere) = match hosts {
         Some(hosts) => {
             let (supervisor, ours, elsewhere) =
                 remote::start(settings, commands, hosts, &environment, stdin_is_spent, signals, limit)?;
-            (supervisor, ours, (0..tasks).map(|_| None).collect(), Some(elsewhere))
+            (supervisor, ours, (0..tasks).map(|_| None).collect(), None, Some(elsewhere))
         }
         None => {
             let affinity = bindings::of(settings, info_level > 0, tasks, Some(&mut claims))?;
@@ -95,8 +95,10 @@ pub(super) fn run(
                 open_files,
                 openings,
             };
-            let (supervisor, (ours, sockets)) = Supervisor::start(work, (ours, sockets))?;
-            (supervisor, ours, sockets, None)
+            // Before the first task, which may end at once.
+            let memory = MemoryLimit::watch();
+            let (supervisor, (ours, sockets, memory)) = Supervisor::start(work, (ours, sockets, memory))?;
+            (supervisor, ours, sockets, Some(memory), None)
         }
     };
     let reports = Gatherer::start(sockets, elsewhere, info_level >= 3)?;
@@ -125,7 +127,7 @@ pub(super) fn run(
         end_at,
         ending,
         limit,
-        memory: MemoryLimit::watch(),
+        memory,
         debugger: Debugger::of(debugged),
         failure,
         unsaid: false,

@@ -1,35 +1,36 @@
 //! Whether the kernel has ended tasks because their control group, which is that of `poe`, had
 //! no memory left.
 
-use openlapi::base::control_group;
+use openlapi::base::control_group::{self, EndsForMemory};
 
-/// How many such ends are known.
+/// How many such ends are known. What is to be said of one is known before it: `poe` is in the
+/// group that has no memory left, too.
 pub(super) struct MemoryLimit {
+    ends: Option<EndsForMemory>,
     known: u64,
+    /// In bytes, when the job began.
+    limit: Option<u64>,
 }
 
 impl MemoryLimit {
     /// Begins to look: ends from now on are of interest.
     pub(super) fn watch() -> Self {
-        Self { known: ends() }
+        let ends = EndsForMemory::open();
+        let known = ends.as_ref().and_then(EndsForMemory::count).unwrap_or_default();
+        Self { ends, known, limit: control_group::memory() }
     }
 
     /// The limit that was met, in words, if there was one end more than known.
     pub(super) fn met(&mut self) -> Option<String> {
-        if ends() <= self.known {
+        if self.ends.as_ref()?.count()? <= self.known {
             return None;
         }
         self.known += 1;
-        Some(match control_group::memory() {
+        Some(match control_group::memory().or(self.limit) {
             Some(limit) => {
                 format!("the memory limit of its control group was met: {limit} bytes (memory.max)")
             }
             None => "the kernel had no memory left for its control group".to_owned(),
         })
     }
-}
-
-/// How many processes of the group the kernel has ended so far.
-fn ends() -> u64 {
-    control_group::ended_for_memory().unwrap_or_default()
 }

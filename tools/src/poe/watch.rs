@@ -68,7 +68,8 @@ pub(super) struct Job<'a> {
     pub(super) end_at: Option<Instant>,
     pub(super) ending: Option<Ending>,
     pub(super) limit: Option<TimeLimit>,
-    pub(super) memory: MemoryLimit,
+    /// Of this machine; `None` where the tasks are elsewhere.
+    pub(super) memory: Option<MemoryLimit>,
     pub(super) debugger: Debugger,
     pub(super) failure: Option<Error>,
     /// Messages wait for room.
@@ -247,8 +248,7 @@ impl Job<'_> {
         let mut text = ends::killed(&self.name(task), signal);
         if signal == Signal::SIGKILL as i32
             && by_itself
-            && self.hosts.is_none()
-            && let Some(limit) = self.memory.met()
+            && let Some(limit) = self.memory.as_mut().and_then(MemoryLimit::met)
         {
             text += &format!("; {limit}");
         }
