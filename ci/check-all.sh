@@ -3,13 +3,13 @@
 # takes hours on two processors.
 # Steps: test, test-crowded, test-net, demo-doors, sanitize, interop, deny, crates, dist-test,
 # reproducible, deb-test, site-test, test-cross (SKIPPED where its compilers, Rust's targets and
-# qemu are not installed and cannot be), soak and soak-gm (10 minutes each), soak-rpmem, soak-fam,
-# soak-sessions, fuzz (1 minute for each target).
+# qemu are not installed and cannot be), simulate, soak and soak-gm (10 minutes each), soak-rpmem,
+# soak-fam, soak-sessions, fuzz (1 minute for each target).
 # The output of each step is in the build folder, in check-all/STEP.log. What tests say in them that
 # were skipped is printed once, before the summary.
 set -eu
 cd "$(dirname "$0")/.."
-steps=(test test-crowded test-net demo-doors sanitize interop deny crates dist-test reproducible deb-test site-test test-cross soak soak-gm soak-rpmem soak-fam soak-sessions fuzz)
+steps=(test test-crowded test-net demo-doors sanitize interop deny crates dist-test reproducible deb-test site-test test-cross simulate soak soak-gm soak-rpmem soak-fam soak-sessions fuzz)
 [ $# -eq 0 ] || steps=("$@")
 logs=$(realpath -m "${CARGO_TARGET_DIR:-target}")/check-all
 mkdir -p "$logs"
@@ -18,7 +18,7 @@ for step in "${steps[@]}"; do
     case $step in
     soak | soak-gm) arguments=("$step" SECONDS=600) ;;
     fuzz) arguments=(fuzz SECONDS=60) ;;
-    test | test-crowded | test-net | demo-doors | sanitize | interop | deny | crates | dist-test | reproducible | deb-test | site-test | test-cross | soak-rpmem | soak-fam | soak-sessions) arguments=("$step") ;;
+    test | test-crowded | test-net | demo-doors | sanitize | interop | deny | crates | dist-test | reproducible | deb-test | site-test | test-cross | simulate | soak-rpmem | soak-fam | soak-sessions) arguments=("$step") ;;
     *) echo "ci/check-all.sh: unknown step $step" >&2 && exit 2 ;;
     esac
     if [ "$step" = test-cross ] && ! ci/deps.sh aarch64 powerpc64le cross-test >"$logs/$step.log" 2>&1 </dev/null; then

@@ -168,7 +168,7 @@ fn wakes_on_demand<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 /// One kick after the other from another thread, each of them seen, in every position
 /// relative to `arm`.
 fn wakes_each_time_from_a_thread<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
-    const ROUNDS: u64 = 3_000;
+    const ROUNDS: u64 = 1_500;
     let mut ends = make(2);
     let (posted, seen) = (AtomicU64::new(0), AtomicU64::new(0));
     in_threads(&mut ends, |task, end, failed| {
@@ -196,7 +196,7 @@ fn wakes_each_time_from_a_thread<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 
 /// Two tasks reply to each other and sleep in between.
 fn wakes_both_sides_of_a_conversation<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
-    const ROUNDS: u64 = 3_000;
+    const ROUNDS: u64 = 1_500;
     let mut ends = make(2);
     in_threads(&mut ends, |task, end, failed| {
         let peer = 1 - task;
@@ -225,7 +225,7 @@ fn wakes_both_sides_of_a_conversation<T: Transport>(make: &impl Fn(u32) -> Vec<T
 
 /// One task sends as fast as there is room, the other takes; a task that cannot continue sleeps.
 fn wakes_both_sides_of_a_stream<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
-    const PACKETS: u64 = 20_000;
+    const PACKETS: u64 = 5_000;
     let mut ends = make(2);
     let got = AtomicU64::new(0);
     in_threads(&mut ends, |task, end, failed| {

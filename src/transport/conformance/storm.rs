@@ -8,14 +8,14 @@ use crate::base::rng::Rng;
 use crate::transport::{SendError, Task, Transport, Want};
 
 pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
-    for (tasks, each) in [(2, 20_000), (4, 2_000), (8, 500)] {
+    for (tasks, each) in [(2, 5_000), (4, 1_000), (8, 300)] {
         storm(make(tasks), each);
     }
 }
 
 /// Less of it: with many tasks there is always something to be waited for.
 pub(super) fn disturbed<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
-    for (tasks, each) in [(2, 10_000), (4, 300)] {
+    for (tasks, each) in [(2, 3_000), (4, 300)] {
         storm(make(tasks), each);
     }
 }
