@@ -11,7 +11,7 @@
 # --short, which is part of make test: the headers of C, C++ and Fortran, compared with what Rust
 # has on this machine (the numbers are the same on all of 64 bits, and src/abi/layout.rs holds the
 # core to them wherever it is compiled), and the core's unit tests of rings, locks and clocks.
-# That takes a build of these tests for each machine, about a minute of a processor; the library and
+# That takes a build of these tests for each machine, two minutes of a processor; the library and
 # the tools would take two more each. It installs nothing: without the tools it says so, and passes.
 # LAPI_STAGE is this machine's.
 #

@@ -98,7 +98,7 @@ pub(super) fn run(
             // Before the first task, which may end at once.
             let memory = MemoryLimit::watch();
             let (supervisor, (ours, sockets, memory)) = Supervisor::start(work, (ours, sockets, memory))?;
-            (supervisor, ours, sockets, Some(memory), None)
+            (supervisor, ours, sockets, memory, None)
         }
     };
     let reports = Gatherer::start(sockets, elsewhere, info_level >= 3)?;

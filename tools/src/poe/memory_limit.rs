@@ -6,23 +6,22 @@ use openlapi::base::control_group::{self, EndsForMemory};
 /// How many such ends are known. What is to be said of one is known before it: `poe` is in the
 /// group that has no memory left, too.
 pub(super) struct MemoryLimit {
-    ends: Option<EndsForMemory>,
+    ends: EndsForMemory,
     known: u64,
     /// In bytes, when the job began.
     limit: Option<u64>,
 }
 
 impl MemoryLimit {
-    /// Begins to look: ends from now on are of interest.
-    pub(super) fn watch() -> Self {
-        let ends = EndsForMemory::open();
-        let known = ends.as_ref().and_then(EndsForMemory::count).unwrap_or_default();
-        Self { ends, known, limit: control_group::memory() }
+    /// Begins to look, where the kernel counts them: ends from now on are of interest.
+    pub(super) fn watch() -> Option<Self> {
+        let ends = EndsForMemory::open()?;
+        Some(Self { known: ends.count()?, ends, limit: control_group::memory() })
     }
 
     /// The limit that was met, in words, if there was one end more than known.
     pub(super) fn met(&mut self) -> Option<String> {
-        if self.ends.as_ref()?.count()? <= self.known {
+        if self.ends.count()? <= self.known {
             return None;
         }
         self.known += 1;

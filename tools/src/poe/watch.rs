@@ -68,7 +68,7 @@ pub(super) struct Job<'a> {
     pub(super) end_at: Option<Instant>,
     pub(super) ending: Option<Ending>,
     pub(super) limit: Option<TimeLimit>,
-    /// Of this machine; `None` where the tasks are elsewhere.
+    /// Of this machine; `None` where the tasks are elsewhere, or the kernel counts no such ends.
     pub(super) memory: Option<MemoryLimit>,
     pub(super) debugger: Debugger,
     pub(super) failure: Option<Error>,
