@@ -9,7 +9,8 @@
 //!
 //! Where the tasks outlived the process that started them, their session is used instead.
 
-use rustix::process::{getpid, getppid, getsid, getuid};
+use nix::unistd::{Pid, getsid};
+use rustix::process::{getpid, getppid, getuid};
 
 use super::environ::Environ;
 use super::launcher::Launcher;
@@ -32,7 +33,9 @@ pub(super) fn key(launcher: &Launcher, tasks: u32) -> String {
         ancestor = stat(ancestor).map_or(0, |stat| stat.parent as i32);
     }
     if ancestor <= 1 {
-        let session = getsid(None).unwrap_or(getpid()).as_raw_pid();
+        // 0 where the session's leader is in another namespace of processes: rustix has no such
+        // process.
+        let session = getsid(None).map_or(getpid().as_raw_pid(), Pid::as_raw);
         return format!("user {uid}, session {session}");
     }
     let start = stat(ancestor).map_or(0, |stat| stat.started);
