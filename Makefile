@@ -2,11 +2,11 @@
 # make deps       install what the build and the tests need (Debian), when it is missing
 # make demo       build, compile two samples and run each with two tasks
 # make demo-net   the same samples, with their tasks on two hosts, which are network namespaces of this machine
-# make test       everything that must hold: formatting, lints, all tests
+# make test       what must hold at every change: formatting, lints, tests; TEST_LONG=yes: with the tests that take long and are much like others, on what `make` builds
 # make test-repeat  make test RUNS=10 times in a row, the second half of them beside LOOPS=4 endless loops
 # make test-crowded  the tests of the library's behaviour with LAPI_SPIN=0, on 2 processors, with 16 tasks where any number will do
 # make test-net   the tests of the library's behaviour over the network: on this machine alone, and on two hosts (namespaces)
-# make check-all  test, test-crowded, test-net, demo-doors, sanitize, interop, deny, crates, dist-test, reproducible, deb-test, site-test, test-cross, simulate, soak and soak-gm (10 minutes each), soak-rpmem, soak-fam, soak-sessions, fuzz (1 minute for each target), and a summary
+# make check-all  test (TEST_LONG=yes), test-crowded, test-net, demo-doors, sanitize, interop, deny, crates, dist-test, reproducible, deb-test, site-test, test-cross, simulate, soak and soak-gm (10 minutes each), soak-rpmem, soak-fam, soak-sessions, fuzz (1 minute for each target), and a summary
 # make loom       the models of the lock-free parts, in every order of their threads (part of make test)
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
 # make simulate   whole jobs over UDP on a virtual clock, SEEDS=1000 from SEED=1: losses, partitions, deaths and returns (some are part of make test)
@@ -57,9 +57,11 @@ DEB_ARCH := $(patsubst powerpc64le,ppc64el,$(patsubst aarch64,arm64,$(firstword 
 else
 BUILD_FOR := $(BUILD)
 endif
-STAGE ?= $(BUILD_FOR)/stage
+# release, or tested, which takes less time to build (ci/test.sh).
+BUILD_PROFILE ?= release
+STAGE ?= $(BUILD_FOR)/$(if $(filter tested,$(BUILD_PROFILE)),tested/)stage
 
-RELEASE := $(BUILD_FOR)/release
+RELEASE := $(BUILD_FOR)/$(BUILD_PROFILE)
 COMPAT := $(BUILD_FOR)/compat
 # LIB32=yes: the library for programs of 32 bits, too. It needs Rust's target for them,
 # and gcc-multilib.
@@ -106,7 +108,7 @@ all: library compat catalogues $(if $(RELEASE32),library32)
 library:
 	@echo "== build: the library, the profiler and the tools"
 	@packaging/install/paths.sh "$(BUILD)"
-	$(CARGO) build --config "$(BUILD)/paths.toml" --release $(if $(TARGET),--target $(TARGET)) -p lapi_r -p lapiprof -p openlapi-prof -p openlapi-tools
+	$(CARGO) build --config "$(BUILD)/paths.toml" --profile $(BUILD_PROFILE) $(if $(TARGET),--target $(TARGET)) -p lapi_r -p lapiprof -p openlapi-prof -p openlapi-tools
 
 # One command makes them all.
 $(BUILT) &:
@@ -160,7 +162,7 @@ demo-net:
 test:
 	ci/deps.sh build test python net slurm doors
 	ci/fmt.sh
-	MAKE="$(MAKE)" LAPI_STAGE="$(STAGE)" ci/test.sh
+	MAKE="$(MAKE)" ci/test.sh
 	@echo "== make test: all of it passed"
 
 test-repeat:
@@ -281,7 +283,7 @@ fuzz:
 doors:
 	ci/deps.sh build c++
 	@packaging/install/paths.sh "$(BUILD)"
-	$(CARGO) build --config "$(BUILD)/paths.toml" --release $(if $(TARGET),--target $(TARGET)) $(DOORS:%=-p openlapi-%)
+	$(CARGO) build --config "$(BUILD)/paths.toml" --profile $(BUILD_PROFILE) $(if $(TARGET),--target $(TARGET)) $(DOORS:%=-p openlapi-%)
 	@for door in $(DOORS); do ! [ -x doors/$$door/link.sh ] || CC="$(CC)" CXX="$(CXX)" RELEASE="$(RELEASE)" doors/$$door/link.sh || exit 1; done
 
 # They install what `make doors` has built.

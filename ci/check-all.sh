@@ -18,7 +18,8 @@ for step in "${steps[@]}"; do
     case $step in
     soak | soak-gm) arguments=("$step" SECONDS=600) ;;
     fuzz) arguments=(fuzz SECONDS=60) ;;
-    test | test-crowded | test-net | demo-doors | sanitize | interop | deny | crates | dist-test | reproducible | deb-test | site-test | test-cross | simulate | soak-rpmem | soak-fam | soak-sessions) arguments=("$step") ;;
+    test) arguments=(test TEST_LONG=yes) ;;
+    test-crowded | test-net | demo-doors | sanitize | interop | deny | crates | dist-test | reproducible | deb-test | site-test | test-cross | simulate | soak-rpmem | soak-fam | soak-sessions) arguments=("$step") ;;
     *) echo "ci/check-all.sh: unknown step $step" >&2 && exit 2 ;;
     esac
     if [ "$step" = test-cross ] && ! ci/deps.sh aarch64 powerpc64le cross-test >"$logs/$step.log" 2>&1 </dev/null; then

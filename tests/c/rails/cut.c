@@ -42,7 +42,7 @@ int main(void) {
         if (done && LAPI_Put(t_hndl, (uint)peer, sizeof in, ins[peer], out, NULL, NULL, &cmpl) != LAPI_SUCCESS) break;
         OK(LAPI_Getcntr(t_hndl, &cmpl, &done));
         if (done) t_wait_exact(&cmpl, 1);
-        else OK(LAPI_Probe(t_hndl));
+        else OK(LAPI_Probe(t_hndl)), usleep(100);
     }
     t_probe_until(&reported, 1);
     RETURNS(LAPI_Put(t_hndl, (uint)peer, 8, ins[peer], out, NULL, NULL, NULL), LAPI_ERR_NO_CONNECTIVITY);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::{Installation, is_there, output, workspace};
-use openlapi_tests::{skipped, stage};
+use openlapi_tests::{build_dir, skipped, stage};
 
 fn module_file(prefix: &Path) -> std::path::PathBuf {
     prefix.join("share/modulefiles/openlapi").join(env!("CARGO_PKG_VERSION"))
@@ -25,7 +25,7 @@ fn the_module_file_names_folders_that_exist() {
         source [lindex $argv 0]
         ModulesHelp
     "#;
-    let folder = stage().join("../tests");
+    let folder = build_dir().join("tests");
     fs::create_dir_all(&folder).expect("the folder can be made");
     let recorder = folder.join(format!("module-{}.tcl", std::process::id()));
     fs::write(&recorder, script).expect("a script");

@@ -199,7 +199,7 @@ fn simulate_all(seeds: impl Iterator<Item = u64> + Send, scenario: fn(u64) -> Sc
 
 #[test]
 fn whole_jobs() {
-    let (is_usual, seeds) = seeds(100);
+    let (is_usual, seeds) = seeds(40);
     let pinned = PINNED.iter().copied().filter(|_| is_usual);
     simulate_all(pinned.chain(seeds), Scenario::new);
 }
@@ -207,13 +207,13 @@ fn whole_jobs() {
 /// Jobs whose links fail and return, and take less than the tasks believe.
 #[test]
 fn whole_jobs_on_failing_links() {
-    simulate_all(seeds(50).1, Scenario::on_failing_links);
+    simulate_all(seeds(20).1, Scenario::on_failing_links);
 }
 
 /// Whole jobs with tasks that send small packets together.
 #[test]
 fn whole_jobs_that_coalesce() {
-    simulate_all(seeds(50).1, Scenario::coalescing);
+    simulate_all(seeds(20).1, Scenario::coalescing);
 }
 
 /// Whether these are the usual seeds, and which they are.
