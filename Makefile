@@ -59,6 +59,7 @@ BUILD_FOR := $(BUILD)
 endif
 # release, or tested, which takes less time to build (ci/test.sh).
 BUILD_PROFILE ?= release
+$(if $(filter release tested,$(BUILD_PROFILE)),,$(error BUILD_PROFILE is release or tested))
 STAGE ?= $(BUILD_FOR)/$(if $(filter tested,$(BUILD_PROFILE)),tested/)stage
 
 RELEASE := $(BUILD_FOR)/$(BUILD_PROFILE)
@@ -338,7 +339,8 @@ site-test: site
 	ci/deps.sh browser
 	ci/site-test.sh "$(BUILD)/site"
 
-# The same rules install into the build folder; demo, test and bench run from there.
+# The same rules install into the build folder; demo, bench and most checks run from there,
+# and make test from one of its own (ci/test.sh).
 stage: all
 	@$(MAKE) install PREFIX="$(STAGE)" DESTDIR= ADVICE=no
 

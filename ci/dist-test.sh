@@ -13,7 +13,7 @@ sha256sum --quiet -c MANIFEST
 # rustup's settings stay where they are.
 RUSTUP_HOME=$(realpath -m "${RUSTUP_HOME:-$HOME/.rustup}")
 export RUSTUP_HOME CARGO_HOME=$work/cargo CARGO_NET_OFFLINE=true
-unset CARGO_TARGET_DIR LAPI_STAGE MAKEFLAGS MAKELEVEL
+unset CARGO_TARGET_DIR LAPI_STAGE BUILD_PROFILE MAKEFLAGS MAKELEVEL
 make stage
 ci/demo.sh "$PWD/target/stage"
 read -r commit _ <packaging/commit

@@ -13,7 +13,7 @@ build=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 work=$build/reproducible
 rm -rf "$work"
 mkdir -p "$work"
-unset SOURCE_DATE_EPOCH VENDOR LAPI_STAGE STAGE MAKEFLAGS MAKELEVEL
+unset SOURCE_DATE_EPOCH VENDOR LAPI_STAGE STAGE BUILD_PROFILE MAKEFLAGS MAKELEVEL
 # The tools of the build folder serve both.
 export PATH=$PATH:$build/tools/bin
 ci/tool.sh cargo-cyclonedx 0.5.9 >/dev/null

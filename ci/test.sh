@@ -58,7 +58,7 @@ if [ -n "${TEST_LONG-}" ]; then
 else
     unset TEST_LONG
     BUILD_PROFILE=tested LAPI_STAGE+=/tested/stage TESTS_SKIP=${long_form[*]}
-    echo "== test: ${#long_form[@]} tests and half of some others only with TEST_LONG=yes"
+    echo "== test: ${#long_form[@]} tests and two of three messages of GiB only with TEST_LONG=yes"
 fi
 
 # Many of them wait for something in the midst of others that compute.
@@ -98,7 +98,7 @@ other_processors() {
     ci/test-cross.sh --short
 }
 
-lane "the library" "${MAKE:-make}" stage STAGE="$LAPI_STAGE"
+lane "the library" "${MAKE:-make}" stage BUILD_PROFILE="$BUILD_PROFILE" STAGE="$LAPI_STAGE"
 lane "lints, the tests" compiled
 lane "models" models
 lane_ends "lints, the tests"

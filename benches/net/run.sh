@@ -138,10 +138,10 @@ run_system() {
             -hosts node0,node1 -ppn 1 -n 2 "$build/mpich" $options
         ;;
     openmpi)
-        # One-sided calls without a card that has RDMA: 4.1 has others beside those by RDMA, 5.0 has
-        # them by TCP alone.
-        one_sided="--mca pml ob1"
-        case ${mpi_version[openmpi]} in 4.*) one_sided="--mca osc ^rdma -x UCX_TLS=tcp,self" ;; esac
+        # One-sided calls without a card that has RDMA: what is fetched, 5.0, has them by TCP alone,
+        # 4.1 has others beside those by RDMA.
+        local one_sided="--mca osc ^rdma -x UCX_TLS=tcp,self"
+        [ -z "${mpi_folder[openmpi]-}" ] || one_sided="--mca pml ob1"
         mpi_launched openmpi -- --host node0,node1 --bind-to none --mca btl tcp,self --mca btl_tcp_if_include rail0 \
             $one_sided -n 2 "$build/openmpi" $options
         ;;

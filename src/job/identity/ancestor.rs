@@ -34,7 +34,7 @@ pub(super) fn key(launcher: &Launcher, tasks: u32) -> String {
     }
     if ancestor <= 1 {
         // 0 where the session's leader is in another namespace of processes: rustix has no such
-        // process.
+        // process. Tasks that are each in a namespace of their own need one key.
         let session = getsid(None).map_or(getpid().as_raw_pid(), Pid::as_raw);
         return format!("user {uid}, session {session}");
     }
