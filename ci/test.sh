@@ -53,7 +53,7 @@ done
 # Settings for all: the tests make installations, too.
 export BUILD_PROFILE LAPI_STAGE TEST_LONG TESTS_SKIP
 LAPI_STAGE=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-if [ -n "${TEST_LONG-}" ]; then
+if [ "${TEST_LONG-}" = yes ]; then
     BUILD_PROFILE=release LAPI_STAGE+=/stage TESTS_SKIP=
 else
     unset TEST_LONG

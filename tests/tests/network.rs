@@ -8,7 +8,9 @@
 mod ltest;
 
 use ltest::{job, passed, program};
-use openlapi_tests::{Hosts, Job, Launcher, Layout, Network, Outcome, has_fabric, on_network, skipped};
+use openlapi_tests::{
+    Hosts, Job, Launcher, Layout, Network, Outcome, has_fabric, long_form, on_network, skipped,
+};
 
 const PROVIDER: &str = "tcp;ofi_rxm";
 const NO_ENV_VAR: u32 = 510;
@@ -198,12 +200,12 @@ fn a_wrong_secret_is_refused() {
     outcome.says("LAPI_JOB_SECRET: it differs between tasks");
 }
 
-/// With `TEST_LONG` in the environment 5 GiB too, over libfabric and UDP: both tasks together need
-/// that much memory.
+/// With `TEST_LONG=yes` in the environment 5 GiB too, over libfabric and UDP: both tasks together
+/// need that much memory.
 #[test]
 fn messages_of_a_gib_on_two_hosts() {
     let Some(hosts) = hosts("messages of a GiB", false) else { return };
-    let long = std::env::var_os("TEST_LONG").is_some();
+    let long = long_form();
     let all = [("1", "us"), ("5", "us"), ("5", "ip")];
     for (gib, network) in if long { &all[..] } else { &all[..1] } {
         let job = job("data/huge", 2, gib).env("MP_EUILIB", network);
@@ -234,10 +236,10 @@ fn pieces(place: impl Fn(Job) -> Job) {
     passed(&program("packets").deadline(180).run(), 2);
 }
 
-/// With `TEST_LONG` in the environment: two hosts have the same way.
+/// With `TEST_LONG=yes` in the environment: two hosts have the same way.
 #[test]
 fn long_pieces_go_by_bulk_transfer_on_one_machine() {
-    if std::env::var_os("TEST_LONG").is_some() && can("bulk transfer of long pieces on one machine") {
+    if long_form() && can("bulk transfer of long pieces on one machine") {
         pieces(fabric);
     }
 }

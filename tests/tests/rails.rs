@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use ltest::{job, passed};
-use openlapi_tests::{Hosts, Job, Network, skipped};
+use openlapi_tests::{Hosts, Job, Network, long_form, skipped};
 
 use Network::{Fabric, Udp};
 
@@ -60,11 +60,11 @@ fn udp_uses_one_interface_and_says_so() {
 }
 
 /// Long pieces of vectors, each striped over both rails, while links go down and come up; with
-/// `TEST_LONG` in the environment also those of active messages, which go as those of puts do.
+/// `TEST_LONG=yes` in the environment also those of active messages, which go as those of puts do.
 #[test]
 fn long_pieces_survive_links_that_go_down() {
     let Some(hosts) = Fabric.hosts("vectors on links that fail", 2) else { return };
-    let long = std::env::var_os("TEST_LONG").is_some();
+    let long = long_form();
     for kind in if long { &["putv", "getv", "amv"][..] } else { &["putv", "getv"] } {
         let mut running =
             with_rails(&hosts, 2, job("vectors/bulk", 2, &format!("{kind} none any 6"))).start();
@@ -102,10 +102,10 @@ fn links_go_down_and_come_up(tasks: usize) {
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
-/// With `TEST_LONG` in the environment also those of a task for each host.
+/// With `TEST_LONG=yes` in the environment also those of a task for each host.
 #[test]
 fn links_go_down_and_come_up_under_load() {
-    let long = std::env::var_os("TEST_LONG").is_some();
+    let long = long_form();
     let numbers = if long { &[2, 4][..] } else { &[4] };
     numbers.iter().copied().for_each(links_go_down_and_come_up);
 }
@@ -196,12 +196,12 @@ fn tasks_part_and_rejoin() {
     passed(&with_rails(&hosts, 3, job("recovery/again", 3, "40 1")).run(), 3);
 }
 
-/// Threads that wait and send; with `TEST_LONG` in the environment also those that take turns, and
-/// several handles, each with all rails.
+/// Threads that wait and send; with `TEST_LONG=yes` in the environment also those that take turns,
+/// and several handles, each with all rails.
 #[test]
 fn threads_use_all_rails() {
     let Some(hosts) = Fabric.hosts("threads with several rails", 2) else { return };
-    let long = std::env::var_os("TEST_LONG").is_some();
+    let long = long_form();
     for case in if long { &["waiters 1", "turns", "handles 2"][..] } else { &["waiters 1"] } {
         passed(&with_rails(&hosts, 4, job("threads/threads", 4, case)).run(), 4);
     }
